@@ -7,7 +7,7 @@
 namespace drama3 {
 
 void check_failed(const char* file, int line, const char* condition, const std::string& values) {
-  std::fprintf(stderr, "%s:%d: CHECK(%s) failed: %s\n", file, line, condition, values.c_str());
+  std::fprintf(stderr, "%s:%d: INVARIANT(%s) failed: %s\n", file, line, condition, values.c_str());
   std::abort();
 }
 

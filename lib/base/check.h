@@ -1,4 +1,5 @@
-// Always-on invariant checks that print their values and abort: for broken promises of ours, never for bad input.
+// Always-on invariant checks that print their values and abort: for broken promises of ours, never for bad
+// input.
 #pragma once
 
 #include <string>
@@ -7,23 +8,23 @@
 
 namespace drama3 {
 
-// Prints "file:line: CHECK(condition) failed: values" on stderr and aborts.
+// Prints "file:line: INVARIANT(condition) failed: values" on stderr and aborts.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& values);
 
 }  // namespace drama3
 
-// CHECK(condition, values...): aborts with the joined values when the condition is false.
-#define CHECK(condition, ...)                                                                       \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
-      ::drama3::check_failed(__FILE__, __LINE__, #condition, ::drama3::join(__VA_ARGS__));          \
-    }                                                                                               \
+// INVARIANT(condition, values...): aborts with the joined values when the condition is false.
+#define INVARIANT(condition, ...)                                                          \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      ::drama3::check_failed(__FILE__, __LINE__, #condition, ::drama3::join(__VA_ARGS__)); \
+    }                                                                                      \
   } while (false)
 
 #ifdef NDEBUG
-#define DCHECK(condition, ...) \
-  do {                         \
+#define DEBUG_INVARIANT(condition, ...) \
+  do {                                  \
   } while (false)
 #else
-#define DCHECK(condition, ...) CHECK(condition, __VA_ARGS__)
+#define DEBUG_INVARIANT(condition, ...) INVARIANT(condition, __VA_ARGS__)
 #endif

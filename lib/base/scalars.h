@@ -29,7 +29,8 @@ inline float f16_to_float(uint16_t bits) {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
     return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
   }
-  const uint32_t wide = exponent == 31 ? 0x7f800000u | (mantissa << 13) : ((exponent + 112) << 23) | (mantissa << 13);
+  const uint32_t wide =
+      exponent == 31 ? 0x7f800000u | (mantissa << 13) : ((exponent + 112) << 23) | (mantissa << 13);
   return std::bit_cast<float>(sign | wide);
 }
 

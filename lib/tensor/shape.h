@@ -20,12 +20,12 @@ class Shape {
   }
 
   void append(int64_t dim) {
-    CHECK(rank_ < kMaxRank, "rank above ", kMaxRank);
+    INVARIANT(rank_ < kMaxRank, "rank above ", kMaxRank);
     dims_[static_cast<size_t>(rank_++)] = dim;
   }
   int rank() const { return rank_; }
   int64_t operator[](int axis) const {
-    DCHECK(axis >= 0 && axis < rank_, "axis ", axis, " of rank ", rank_);
+    DEBUG_INVARIANT(axis >= 0 && axis < rank_, "axis ", axis, " of rank ", rank_);
     return dims_[static_cast<size_t>(axis)];
   }
   // The product of all dimensions; 1 for rank 0. The caller has checked that it fits.

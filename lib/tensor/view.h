@@ -41,12 +41,13 @@ struct View {
   // Row r as a typed pointer.
   template <typename T>
   T* row(int64_t r) const {
-    DCHECK(sizeof(T) == dtype_size(type), "element of ", sizeof(T), " bytes for ", dtype_name(type));
+    DEBUG_INVARIANT(sizeof(T) == dtype_size(type), "element of ", sizeof(T), " bytes for ", dtype_name(type));
     return static_cast<T*>(data) + r * row_stride;
   }
   // Rows [begin, begin + count) of a view of rank 2.
   View rows_from(int64_t begin, int64_t count) const {
-    DCHECK(begin >= 0 && count >= 0 && begin + count <= rows(), "rows ", begin, "+", count, " of ", rows());
+    DEBUG_INVARIANT(begin >= 0 && count >= 0 && begin + count <= rows(), "rows ", begin, "+", count, " of ",
+                    rows());
     View part = *this;
     part.shape = Shape{count, cols()};
     part.data = static_cast<std::byte*>(data) + static_cast<size_t>(begin * row_stride) * dtype_size(type);
@@ -54,7 +55,8 @@ struct View {
   }
   // Columns [begin, begin + count) of every row.
   View cols_from(int64_t begin, int64_t count) const {
-    DCHECK(begin >= 0 && count >= 0 && begin + count <= cols(), "cols ", begin, "+", count, " of ", cols());
+    DEBUG_INVARIANT(begin >= 0 && count >= 0 && begin + count <= cols(), "cols ", begin, "+", count, " of ",
+                    cols());
     View part = *this;
     part.shape = Shape{rows(), count};
     part.data = static_cast<std::byte*>(data) + static_cast<size_t>(begin) * dtype_size(type);

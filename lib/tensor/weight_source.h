@@ -28,7 +28,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // The tensor stored under one of the spellings; Error when absent, stored twice, or of another shape or type.
+  // The tensor stored under one of the spellings; Error when absent, stored twice, or of another shape or
+  // type.
   virtual View need(const TensorRequest& request) = 0;
   // The same, but nothing when no spelling is stored.
   virtual std::optional<View> find(const TensorRequest& request) = 0;
