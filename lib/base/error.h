@@ -1,6 +1,7 @@
 // The one error type of the project, and the joining of values into its sentence.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -19,7 +20,7 @@ template <typename... Parts>
 std::string join(const Parts&... parts) {
   std::ostringstream out;
   out.imbue(std::locale::classic());
-  (out << ... << parts);
+  if constexpr (sizeof...(parts) > 0) (out << ... << parts);
   return out.str();
 }
 

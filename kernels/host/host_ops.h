@@ -1,0 +1,46 @@
+// What the two host backends share: memory, weight preparation and the ops that only move rows.
+#pragma once
+
+#include <list>
+
+#include "lib/ops/ops.h"
+
+namespace drama3 {
+
+// Activations and codec rows are F32. Linear weights, tables and experts are used where they are stored (the
+// mapped checkpoint); vectors are widened to F32 and convolutions packed [kernel, in, out], both owned here.
+class HostOps : public Ops {
+ public:
+  DType activation_type() const override { return DType::kF32; }
+  DType codec_type() const override { return DType::kF32; }
+
+  Buffer allocate(DType type, const Shape& shape) override;
+  void upload(const View& out, const View& host) override;
+  void download(const View& host, const View& in) override;
+  void copy(const View& out, const View& in) override;
+  void fill(const View& out, int byte) override;
+
+  View prepare_vector(const View& stored, float add) override;
+  View prepare_table(const View& stored) override;
+  Linear prepare_linear(const StoredMatrix& stored, const View& bias) override;
+  Linear prepare_head(const View& stored, int64_t first, int64_t count, int64_t last) override;
+  Experts prepare_experts(std::span<const Expert> experts) override;
+  Conv prepare_conv(const HostConv& host, const Conv& sizes) override;
+  ConvTranspose prepare_conv_transpose(const HostConv& host, const ConvTranspose& sizes) override;
+
+  void embed(const View& out, const RowSource& rows, const EmbedTables& tables) override;
+  void embed_next(const View& out, const RowSource& next, const EmbedTables& tables,
+                  int64_t codebook) override;
+  void append_kv(const KvCache& cache, const View& key, const View& value, const View& position) override;
+  void advance(const View& position, int64_t rows) override;
+  void record_codes(const View& history, const View& codes, const View& frame) override;
+  void lookup(const View& out, const View& codes, const View& table) override;
+
+ private:
+  std::list<Buffer> owned_;  // widened vectors, packed convolutions, gathered head rows
+};
+
+// Element i of a row of any stored float type, widened exactly to F32.
+float stored_value(const View& view, int64_t row, int64_t col);
+
+}  // namespace drama3
