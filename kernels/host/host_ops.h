@@ -4,6 +4,7 @@
 #include <list>
 
 #include "lib/ops/ops.h"
+#include "lib/tensor/stored_value.h"
 
 namespace drama3 {
 
@@ -39,8 +40,5 @@ class HostOps : public Ops {
  private:
   std::list<Buffer> owned_;  // widened vectors, packed convolutions, gathered head rows
 };
-
-// Element i of a row of any stored float type, widened exactly to F32.
-float stored_value(const View& view, int64_t row, int64_t col);
 
 }  // namespace drama3
