@@ -7,16 +7,19 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/store/json_tree.h"
+#include "lib/store/lfs_pointer.h"
 
 namespace drama3 {
 namespace {
 
 using detail::JsonNode;
 
-// At most 60 bytes of a file's text for a message, cut between characters, without control characters.
-std::string clipped(std::string_view text) {
-  constexpr size_t kLongest = 60;
-  size_t end = std::min(text.size(), kLongest);
+constexpr size_t kLongestKey = 200;  // tensor names reach 80
+constexpr size_t kLongestText = 60;
+
+// At most longest bytes of a file's text for a message, cut between characters, without control characters.
+std::string clipped(std::string_view text, size_t longest) {
+  size_t end = std::min(text.size(), longest);
   while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   std::string out;
   for (const char c : text.substr(0, end))
@@ -110,7 +113,7 @@ std::string JsonValue::path() const {
   for (uint32_t at = node_; at != 0; at = content_->nodes[at].parent) {
     const JsonNode& node = content_->nodes[at];
     if (content_->nodes[node.parent].kind == JsonKind::kObject) {
-      out = join(node.parent == 0 ? "" : ".", clipped(content_->key(node)), out);
+      out = join(node.parent == 0 ? "" : ".", clipped(content_->key(node), kLongestKey), out);
       continue;
     }
     uint64_t ordinal = 0;
@@ -134,7 +137,7 @@ std::string JsonValue::description() const {
     case JsonKind::kReal:
       return join("the real number ", std::bit_cast<double>(node.value));
     case JsonKind::kText:
-      return join("\"", clipped(content_->text(node)), "\"");
+      return join("\"", clipped(content_->text(node), kLongestText), "\"");
     case JsonKind::kArray:
       return join("an array of ", node.value);
     case JsonKind::kObject:
@@ -166,6 +169,7 @@ JsonDocument JsonDocument::parse(const std::string& file, std::string_view text,
 
 JsonDocument JsonDocument::read(const std::string& path, const JsonLimits& limits) {
   const std::vector<std::byte> bytes = read_file(path, limits.bytes);
+  refuse_lfs_pointer(path, bytes);
   return parse(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, limits);
 }
 
