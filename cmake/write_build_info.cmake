@@ -1,0 +1,26 @@
+# Run at every build: writes build_info.h (only when it changes) from git, the compiler and the embedded voice.
+# Needs SOURCE_DIR, OUTPUT, COMPILER, CUDA_TEXT.
+find_package(Git QUIET)
+set(COMMIT "unknown")
+if(GIT_FOUND AND EXISTS "${SOURCE_DIR}/.git")
+  execute_process(COMMAND "${GIT_EXECUTABLE}" describe --always --dirty --abbrev=12 --exclude=*
+    WORKING_DIRECTORY "${SOURCE_DIR}" OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE
+    ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(COMMIT "${described}")
+  endif()
+endif()
+set(VOICE_TEXT "none")
+set(voice "${SOURCE_DIR}/corpus/voice-mini")
+if(IS_DIRECTORY "${voice}")
+  file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE "${voice}" "${voice}/*")
+  list(SORT files)
+  set(sums "")
+  foreach(name IN LISTS files)
+    file(SHA256 "${voice}/${name}" sum)
+    string(APPEND sums "${sum}  ${name}\n")
+  endforeach()
+  string(SHA256 all "${sums}")
+  set(VOICE_TEXT "voice-mini, sha256 of its sha256sum list ${all}")
+endif()
+configure_file("${SOURCE_DIR}/cmake/build_info.h.in" "${OUTPUT}" @ONLY)
