@@ -58,9 +58,9 @@ struct Conv {
   int64_t dilation = 1;
   int64_t stride = 1;
   bool depthwise = false;  // in == out, channel c from channel c
-  View weight;             // backend form: CPU [kernel, in, out] F32, depthwise [kernel, channels]
-  View bias;               // [out] F32
-  std::shared_ptr<const void> packed;  // owner of `weight`, or a device's own form
+  View weight{};           // backend form: CPU [kernel, in, out] F32, depthwise [kernel, channels]
+  View bias{};             // [out] F32
+  std::shared_ptr<const void> packed{};  // owner of `weight`, or a device's own form
 
   // Rows of history a call needs before its first input row.
   int64_t history() const { return (kernel - 1) * dilation - (stride - 1); }
@@ -73,9 +73,9 @@ struct ConvTranspose {
   int64_t out = 0;
   int64_t kernel = 2;
   int64_t stride = 2;
-  View weight;                         // backend form: CPU [kernel, in, out] F32
-  View bias;                           // [out] F32
-  std::shared_ptr<const void> packed;  // owner of `weight`, or a device's own form
+  View weight{};                         // backend form: CPU [kernel, in, out] F32
+  View bias{};                           // [out] F32
+  std::shared_ptr<const void> packed{};  // owner of `weight`, or a device's own form
 
   int64_t history() const { return kernel / stride - 1; }
 };
