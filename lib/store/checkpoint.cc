@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <set>
-#include <unordered_map>
 
 #include "lib/base/error.h"
 #include "lib/base/sha256.h"
@@ -39,7 +39,7 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name.find("..") == std::string_view::npos && all_plain;
 }
 
-using WeightMap = std::unordered_map<std::string_view, std::string_view>;  // tensor -> shard
+using WeightMap = std::map<std::string_view, std::string_view>;  // tensor -> shard
 
 // The index's table; views point into the document.
 WeightMap read_weight_map(const JsonDocument& index) {

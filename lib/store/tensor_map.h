@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+
 #include <vector>
 
 #include "lib/tensor/weight_source.h"
@@ -67,18 +69,13 @@ class TensorMap : public WeightSource {
   uint32_t add_file(const std::string& path);
   // Takes one tensor in under its canonical name; Error when the name is there already.
   void add(StoredTensor tensor);
-  const StoredTensor& tensor(size_t index) const { return tensors_[index]; }
+  const std::string& file_path(uint32_t file) const { return files_[file]; }
   // "FILE: tensor NAME".
   std::string label(const StoredTensor& tensor) const;
   // The dense data of tensor index, checked and in memory for as long as this map lives.
   virtual const std::byte* load(size_t index) { return tensors_[index].data; }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
-
   std::string canonical(std::string_view name) const;
   // The index stored under one of the spellings, or nothing; Error when there are two.
   std::optional<size_t> lookup(const std::vector<std::string>& spellings) const;
@@ -89,7 +86,8 @@ class TensorMap : public WeightSource {
   NamePrefix prefix_;
   std::vector<std::string> files_;
   std::vector<StoredTensor> tensors_;
-  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
+  std::map<std::string, size_t, std::less<>>
+      index_;  // canonical name -> tensor; a file cannot make this slow
 };
 
 }  // namespace drama3

@@ -1,9 +1,12 @@
 // The golden tiny checkpoint loads: names with and without their prefix, exact bytes, both scale types.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "lib/base/error.h"
 #include "lib/base/sha256.h"
 #include "lib/store/checkpoint.h"
+#include "lib/store/codec_file.h"
 #include "lib/store/tensor_file.h"
 
 using namespace drama3;
@@ -84,4 +87,37 @@ TEST_CASE("every golden safetensors file opens on its own") {
     file.refuse_unused({});
     CHECK_THROWS_WITH_AS(file.tensor_named("none"), doctest::Contains("got no tensor of that name"), Error);
   }
+}
+
+TEST_CASE("the golden codec.pth answers with exact bytes and reads what is asked for only") {
+  CodecFile codec(kGolden + "/tiny/codec.pth");
+  CHECK(codec.size() == 400);
+  const std::vector<DType> f32{DType::kF32};
+  const View table =
+      codec.need({{"quantizer.semantic_quantizer.quantizers.0.codebook.weight"}, {256, 8}, f32});
+  CHECK(digest(table) == "b6c1b9530b852c33ad4b0b7a919e51d53260ffb2bb07206f4c5200cfec3baa5a");
+  const View kernel =
+      codec.need({{"generator.decoder.model.0.conv.parametrizations.weight.original1"}, {64, 64, 7}, f32});
+  CHECK(digest(kernel) == "82e82327c05eec2bc9b364732a896db1efd062f4f5cd9bdc46d61019e6d554bb");
+  CHECK(reinterpret_cast<uintptr_t>(table.data) % 64 == 0);  // in place, aligned as torch.save aligns
+  CHECK_THROWS_WITH_AS(codec.refuse_unused({.prefixes = {"encoder."}, .suffixes = {"freqs_cis"}}),
+                       doctest::Contains(" unknown: "), Error);
+  CHECK_NOTHROW(codec.refuse_unused({.prefixes = {"encoder.", "quantizer.", "decoder."}, .suffixes = {}}));
+}
+
+TEST_CASE("every tensor of the golden codec.pth is listed with its shape in codec_keys.txt") {
+  CodecFile codec(kGolden + "/tiny/codec.pth");
+  std::ifstream keys(kGolden + "/codec_keys.txt");
+  std::string line;
+  size_t count = 0;
+  while (std::getline(keys, line)) {
+    const std::string name = line.substr(0, line.find(' '));
+    const std::optional<View> view = codec.find_any(name);
+    REQUIRE(view);
+    CHECK(line == name + " " + view->shape.text() + " torch.float32");
+    ++count;
+  }
+  CHECK(count == codec.size());
+  codec.refuse_unused({});
+  codec.refuse_non_finite();
 }
