@@ -24,7 +24,7 @@ std::string wrapped(std::string_view text, size_t at, size_t indent) {
   std::string lines;
   size_t column = at;
   for (std::string_view word : split(text, ' ')) {
-    if (column + word.size() > kWidth) {
+    if (column + 1 + word.size() > kWidth) {
       lines += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > at || !lines.empty()) {
