@@ -19,6 +19,9 @@ class CpuOps final : public HostOps {
   std::string_view name() const override { return "cpu"; }
   Threads& threads() { return threads_; }
 
+  Conv prepare_conv(const HostConv& host, const Conv& sizes) override;
+  ConvTranspose prepare_conv_transpose(const HostConv& host, const ConvTranspose& sizes) override;
+
   void rms_norm(const View& out, const View& in, const Norm& norm) override;
   void add_rms_norm(const View& out, const View& sum, const View& delta, const Norm& norm) override;
   void gated_rms_norm(const View& out, const View& in, const View& z, const Norm& norm) override;
@@ -55,7 +58,8 @@ class CpuOps final : public HostOps {
   void conv(const View& out, const View& in, const Conv& conv, const View& tail) override;
   void conv_transpose(const View& out, const View& in, const ConvTranspose& conv, const View& tail) override;
   void snake(const View& out, const View& in, const Snake& snake) override;
-  void nearest(const View& codes, const View& in, const View& table) override;
+  void residual_unit(const View& out, const View& in, const ResidualUnit& unit, const View& tail,
+                     const View& scratch0, const View& scratch1) override;
 
  private:
   Threads threads_;

@@ -1,4 +1,4 @@
-// What the two host backends share: memory, weight preparation and the ops that only move rows.
+// What the two host backends share: memory, weight preparation and the ops that move rows or search a table.
 #pragma once
 
 #include <list>
@@ -36,6 +36,7 @@ class HostOps : public Ops {
   void advance(const View& position, int64_t rows) override;
   void record_codes(const View& history, const View& codes, const View& frame) override;
   void lookup(const View& out, const View& codes, const View& table) override;
+  void nearest(const View& codes, const View& in, const View& table) override;
 
  private:
   std::list<Buffer> owned_;  // widened vectors, packed convolutions, gathered head rows

@@ -44,7 +44,6 @@ class RefOps final : public HostOps {
   void conv(const View& out, const View& in, const Conv& conv, const View& tail) override;
   void conv_transpose(const View& out, const View& in, const ConvTranspose& conv, const View& tail) override;
   void snake(const View& out, const View& in, const Snake& snake) override;
-  void nearest(const View& codes, const View& in, const View& table) override;
 };
 
 }  // namespace drama3

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ref/ref_ops.h"
+#include "kernels/host/host_ops.h"
 
 namespace drama3 {
 namespace {
@@ -11,7 +11,7 @@ constexpr float kSmallestNorm = 1e-12f;  // a zero vector has cosine 0 with ever
 
 }  // namespace
 
-void RefOps::nearest(const View& codes, const View& in, const View& table) {
+void HostOps::nearest(const View& codes, const View& in, const View& table) {
   const int64_t width = in.cols();
   INVARIANT(codes.rows() == in.rows() && table.cols() == width, "rows ", in.shape.text(), " against table ",
             table.shape.text());
