@@ -12,7 +12,7 @@
 #include "apps/say_report.h"
 #include "apps/say_text.h"
 #include "apps/tool.h"
-#include "lib/audio/sample_hash.h"
+#include "lib/base/sha256.h"
 
 namespace drama3 {
 namespace {
@@ -28,7 +28,7 @@ class SpeechSpool {
     if (!writer_) writer_ = open_audio_writer(target_, format_, sample_rate_);
     converted_.resize(samples.size());
     convert_samples(converted_, samples, level_);
-    hash_.update(converted_);
+    hash_.update(std::as_bytes(std::span(converted_)));
     writer_->write(converted_);
   }
   void finish() {
@@ -36,7 +36,7 @@ class SpeechSpool {
     writer_->finish();
   }
   const LevelMeter& level() const { return level_; }
-  std::string sha256() { return hash_.finish(); }
+  std::string sha256() { return hash_.hex(); }
 
  private:
   OutputTarget target_;
@@ -45,7 +45,7 @@ class SpeechSpool {
   std::unique_ptr<AudioWriter> writer_;
   std::vector<int16_t> converted_;
   LevelMeter level_;
-  SampleHash hash_;
+  Sha256 hash_;
 };
 
 uint64_t chosen_seed(const SayOptions& options) {

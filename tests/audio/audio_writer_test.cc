@@ -1,4 +1,4 @@
-// The three containers on files, pipes and redirected descriptors; the hash of samples.
+// The three containers on files, pipes and redirected descriptors.
 #include "lib/audio/audio_writer.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "lib/audio/sample_hash.h"
 #include "lib/audio/wav_header.h"
 #include "lib/base/system_calls.h"
 #include "tests/audio/scratch_folder.h"
@@ -185,14 +184,6 @@ TEST_CASE("formats by extension") {
   CHECK(format_of_path("c.pcm") == AudioFormat::kPcm);
   CHECK(format_of_path("c.raw") == AudioFormat::kPcm);
   for (const char* other : {"a.mp3", "a", "wav", "a.wav.txt", "", "a."}) CHECK_FALSE(format_of_path(other));
-}
-
-TEST_CASE("the hash of samples is SHA-256 of their bytes") {
-  SampleHash hash;
-  const int16_t abcd[] = {0x6261, 0x6463};  // "abcd"
-  hash.update(std::span(abcd, 1));
-  hash.update(std::span(abcd + 1, 1));
-  CHECK(hash.finish() == "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589");
 }
 
 }  // namespace drama3

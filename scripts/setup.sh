@@ -1,0 +1,10 @@
+#!/bin/sh
+# From a bare Debian or Ubuntu machine to a spoken sentence: installs packages, builds, writes hello.wav.
+set -eu
+cd "$(dirname "$0")/.."
+
+sh scripts/install_packages.sh
+cmake --preset release
+cmake --build --preset release --parallel "$(nproc)"
+build/release/apps/drama3-say "Hello, world!" -o hello.wav
+echo "hello.wav is written; now try: build/release/apps/drama3-say --help"
