@@ -63,7 +63,9 @@ class CpuOps final : public HostOps {
 
  private:
   Threads threads_;
-  std::vector<Candidate> candidates_;  // of one draw; grows to the largest number of entries seen
+  // Grow to the largest number of entries and experts seen.
+  std::vector<Candidate> candidates_;  // of one draw
+  std::vector<float> probabilities_;   // of one row's experts
 };
 
 // The CPU backend on so many threads (0 = one per core), with the instruction set that the environment

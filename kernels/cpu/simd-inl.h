@@ -16,6 +16,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if HWY_ARCH_X86 && (HWY_TARGETS & HWY_SSSE3) != 0
+#error "include kernels/cpu/targets.h before hwy/foreach_target.h, in a block of its own"
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace drama3 {
 namespace HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // Which instruction sets the kernels are compiled for, and the choice among them at run time. Include it
-// before hwy/foreach_target.h.
+// before hwy/foreach_target.h, with an empty line between them lest clang-format swaps the two.
 #pragma once
 
 // Baseline (scalar, or NEON on Arm), AVX2 and AVX-512 with FMA in hardware: in between lies nothing that our
