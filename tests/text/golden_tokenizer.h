@@ -20,3 +20,13 @@ inline const drama3::Tokenizer& golden_tokenizer() {
   static const drama3::Tokenizer tokenizer = drama3::load_tokenizer(golden_path("tiny/tokenizer.json"));
   return tokenizer;
 }
+
+// The golden tokenizer with these merges before its own, their results added to the vocabulary.
+inline drama3::Tokenizer tokenizer_with(const std::vector<std::pair<std::string, std::string>>& merges) {
+  drama3::TokenizerTable table = drama3::read_tokenizer_table(
+      drama3::JsonDocument::read(golden_path("tiny/tokenizer.json"), drama3::kTokenizerLimits));
+  table.merges.insert(table.merges.begin(), merges.begin(), merges.end());
+  uint32_t id = 3000;
+  for (const auto& [left, right] : merges) table.vocab.emplace_back(left + right, id++);
+  return drama3::Tokenizer(table);
+}

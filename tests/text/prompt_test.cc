@@ -57,6 +57,13 @@ TEST_CASE("the prompt with a reference equals the golden one byte by byte, frame
   CHECK(std::equal(seam.begin(), seam.end(), audio - 10));
 }
 
+TEST_CASE("transcript and layout words merge across their seam") {
+  const Tokenizer tokenizer = tokenizer_with({{".", "\u010a"}});  // a full stop and the line feed behind it
+  const std::vector<PromptReference> references = {{"Tick.", 1}};
+  const std::vector<int32_t> ids = build_prompt(tokenizer, "a", references);
+  CHECK(std::count(ids.begin(), ids.end(), 3000) == 1);
+}
+
 TEST_CASE("several references are joined by line feeds, each with its own speaker") {
   const std::vector<PromptReference> references = {{" One. ", 2}, {"<|speaker:7|>Two.", 1}, {"Three.", 3}};
   std::vector<int32_t> ids = build_prompt(golden_tokenizer(), "Go.", references);

@@ -19,15 +19,16 @@ namespace {
 
 // The pieces, after checking what holds for every split. They view the text, so that a temporary is refused.
 std::vector<TextPiece> checked_split(std::string&&, int64_t) = delete;
-std::vector<TextPiece> checked_split(const std::string& text, int64_t budget) {
-  const std::vector<TextPiece> pieces = split_text(golden_tokenizer(), text, budget);
+std::vector<TextPiece> checked_split(const std::string& text, int64_t budget,
+                                     const Tokenizer& tokenizer = golden_tokenizer()) {
+  const std::vector<TextPiece> pieces = split_text(tokenizer, text, budget);
   std::string joined;
   int speaker = 0;  // in force, followed by reading all text before the piece
   for (const TextPiece& piece : pieces) {
     CHECK(!piece.text.empty());
     CHECK(find_invalid_utf8(piece.text) == std::string_view::npos);
     CHECK(piece.rows <= budget);
-    CHECK(piece.rows == count_text_rows(golden_tokenizer(), piece.text, piece.speaker));
+    CHECK(piece.rows == count_text_rows(tokenizer, piece.text, piece.speaker));
     CHECK(piece.speaker == speaker);
     CHECK(piece.has_speech == has_speech(piece.text));
     for (const Mark& mark : find_marks(piece.text)) {
@@ -254,6 +255,32 @@ TEST_CASE("a long text of anything splits in time that grows with its length") {
     CAPTURE(part);
     CHECK(processor_seconds([&] { CHECK(!split_text(golden_tokenizer(), text, 200).empty()); }) < 2.0);
   }
+}
+
+TEST_CASE("budgets hold where parts count less alone than together") {
+  // Alone the stop and the ideograph are one token each; together their middle bytes merge first: four.
+  const Tokenizer tokenizer = tokenizer_with({{"\u0124", "\u00e5"},
+                                              {"\u00e3", "\u0122"},
+                                              {"\u00e3\u0122", "\u0124"},
+                                              {"\u00e5", "\u00a5"},
+                                              {"\u00e5\u00a5", "\u00bd"}});
+  REQUIRE(tokenizer.encode_plain("\u3002\u597d").size() == 4);
+  REQUIRE(tokenizer.encode_plain("\u3002").size() + tokenizer.encode_plain("\u597d").size() == 2);
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "\u597d\u3002";
+  CHECK(checked_split(text, 40, tokenizer).size() > 15);
+}
+
+TEST_CASE("budgets hold where a word counts more without the blank before it") {
+  std::vector<std::pair<std::string, std::string>> merges;
+  std::string token = "\u0120";  // the blank
+  for (int i = 0; i < 60; ++i, token += "Q") merges.emplace_back(token, "Q");
+  const Tokenizer tokenizer = tokenizer_with(merges);
+  const std::string word = " " + std::string(60, 'Q');
+  REQUIRE(tokenizer.encode_plain(word).size() == 1);
+  std::string text = "a";
+  for (int i = 0; i < 100; ++i) text += word;
+  checked_split(text, 40, tokenizer);
 }
 
 TEST_CASE("a budget that holds no code point is refused") {

@@ -95,6 +95,17 @@ TEST_CASE("an added token of the normalised text is found after normalisation") 
   CHECK(tokenizer.id_limit() == 2001);
 }
 
+TEST_CASE("of added tokens that begin together the longest is taken") {
+  json document = golden();
+  for (const auto& [id, content] :
+       {std::pair(2000, "<a"), std::pair(2001, "<ab>"), std::pair(2002, "ab>c")}) {
+    document["added_tokens"].push_back({{"id", id}, {"content", content}, {"special", true}});
+  }
+  const Tokenizer tokenizer = tokenizer_from(document.dump());
+  CHECK(tokenizer.encode("<ab>c") == std::vector<int32_t>{2001, 66});
+  CHECK(tokenizer.encode("<ax") == std::vector<int32_t>{2000, 87});
+}
+
 TEST_CASE("settings that would change the ids are refused") {
   names(error_after([](json& d) { d["model"]["type"] = "WordPiece"; }), "model.type: expected \"BPE\"");
   names(error_after([](json& d) { d["model"]["dropout"] = 0.1; }), "model.dropout: expected null or 0");
