@@ -77,6 +77,13 @@ TEST_CASE("normalisation composes, orders marks and leaves composed text alone")
   }
 }
 
+TEST_CASE("a pair that another merge replaced loses its turn") {
+  const Tokenizer tokenizer = tokenizer_with({{"X", "J"}, {"Q", "X"}, {"XJ", "Z"}, {"Q", "XJ"}});
+  // X J merge first; the old turn of Q X must not go to Q XJ, which comes after XJ Z.
+  CHECK(tokenizer.encode_plain("QXJZ") == std::vector<int32_t>{48, 3002});
+  CHECK(tokenizer.encode_plain("QXJ") == std::vector<int32_t>{3003});
+}
+
 TEST_CASE("plain encoding finds no added token") {
   const std::vector<int32_t> ids = golden_tokenizer().encode_plain("<|im_end|><|speaker:3|><|semantic:7|>");
   for (int32_t id : ids) CHECK(id < 746);
