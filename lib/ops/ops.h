@@ -148,6 +148,7 @@ class Ops {
   virtual void add_rms_norm(const View& out, const View& sum, const View& delta, const Norm& norm);
   // out = in * rsqrt(mean(in^2) + eps) * weight * silu(z), per head of weight's width.
   virtual void gated_rms_norm(const View& out, const View& in, const View& z, const Norm& norm) = 0;
+  // out = (in - mean) / sqrt(variance + eps) * weight + bias, per row. out may be in.
   virtual void layer_norm(const View& out, const View& in, const View& weight, const View& bias,
                           float eps) = 0;
 
@@ -157,10 +158,10 @@ class Ops {
   virtual void project(std::span<const Projection> outs, const View& in);
   virtual void add(const View& out, const View& a, const View& b) = 0;  // out may be a or b
   virtual void scaled_add(const View& out, const View& x, const View& y,
-                          const View& gain) = 0;                               // x + gain[c] * y
+                          const View& gain) = 0;  // x + gain[c] * y; out may be x
   virtual void swiglu(const View& out, const View& gate, const View& up) = 0;  // silu(gate) * up
-  virtual void gelu(const View& out, const View& in) = 0;                      // exact, by erf
-  virtual void tanh(const View& out, const View& in) = 0;
+  virtual void gelu(const View& out, const View& in) = 0;                      // exact, by erf; out may be in
+  virtual void tanh(const View& out, const View& in) = 0;                      // out may be in
 
   // ---- gated delta rule ----
   // Depthwise causal convolution over tail and rows, taps summed oldest first, then silu; updates tail.
