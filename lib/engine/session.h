@@ -1,0 +1,81 @@
+// The loop of one request over two stages: a generator that draws frames and a vocoder that turns them into
+// PCM.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "lib/engine/engine.h"
+#include "lib/ops/sampling.h"
+
+namespace drama3 {
+
+// One row per prompt token or reference frame.
+struct PromptRows {
+  std::vector<int32_t> ids;    // [rows]; -1 for a reference frame
+  std::vector<int32_t> codes;  // [rows, codebooks], read where the id is -1; empty when there is none
+};
+
+// Draws a sequence's frames one after another. Errors name frame and codebook.
+class FrameGenerator {
+ public:
+  virtual ~FrameGenerator() = default;
+  virtual int64_t codebooks() const = 0;
+  // Forgets the sequence before and computes the prompt. max_frames bounds the calls of next() that follow.
+  virtual void start(const PromptRows& prompt, const Sampling& sampling, int64_t max_frames) = 0;
+  // codes [codebooks] = the next frame; false, with codes undefined, when the model ends its speech instead.
+  virtual bool next(std::span<int32_t> codes) = 0;
+};
+
+// Decodes frames in order; what it gives for a frame does not depend on how calls are cut.
+class Vocoder {
+ public:
+  virtual ~Vocoder() = default;
+  virtual int64_t samples_per_frame() const = 0;
+  virtual int64_t max_frames_per_call() const = 0;
+  virtual void start() = 0;
+  // codes [frames, codebooks], pcm [frames * samples_per_frame].
+  virtual void decode(std::span<const int32_t> codes, std::span<float> pcm) = 0;
+};
+
+struct SessionRequest {
+  PromptRows prompt;
+  Sampling sampling;
+  int64_t max_frames = 0;
+  ChunkPolicy chunks;
+  std::stop_token stop;  // asked before every frame
+};
+
+struct SessionResult {
+  int64_t frames = 0;  // drawn and decoded, but for a cancelled request
+  Finish finish = Finish::kStop;
+};
+
+// Called with the number of frames of PCM that are final; it only rises. Returns false to cancel.
+using FramesSink = std::function<bool(int64_t frames)>;
+
+// Runs one request at a time; owns the code buffer, nothing else. After an error or a cancellation the next
+// run() starts afresh.
+class Session {
+ public:
+  // max_frames: the most frames of any request.
+  Session(FrameGenerator& generator, Vocoder& vocoder, int64_t max_frames);
+
+  // pcm: caller-owned, max_frames * samples_per_frame samples; those of finished frames never change. The
+  // first group of policy.first frames is decoded and reported as soon as it exists, then groups of
+  // policy.next. Allocates nothing.
+  SessionResult run(const SessionRequest& request, std::span<float> pcm, const FramesSink& sink);
+
+ private:
+  // Decodes frames [done, drawn) and reports them; false when the sink cancels.
+  bool flush(int64_t done, int64_t drawn, std::span<float> pcm, const FramesSink& sink);
+
+  FrameGenerator& generator_;
+  Vocoder& vocoder_;
+  std::vector<int32_t> codes_;  // [max_frames, codebooks]
+};
+
+}  // namespace drama3
