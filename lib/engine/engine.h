@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ struct SpeechRequest {
   uint64_t seed = 0;       // piece i of a long text draws with seed + i
   int64_t max_frames = 0;  // cap on all frames of the request; 0 = none
   ChunkPolicy chunks;
+  std::stop_token stop;  // asked before every frame; a stopped request finishes as kCancelled
 };
 
 // Newly finished audio; samples of successive events joined are the whole output and never change afterwards.

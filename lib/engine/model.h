@@ -1,0 +1,40 @@
+// A checkpoint loaded on a backend: its files, configs, tokenizer and the prepared weights of every part.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/backbone/weights.h"
+#include "lib/codec/weights.h"
+#include "lib/engine/model_config.h"
+#include "lib/store/checkpoint.h"
+#include "lib/store/codec_file.h"
+#include "lib/text/tokenizer.h"
+#include "lib/tower/weights.h"
+
+namespace drama3 {
+
+struct LoadOptions {
+  bool verify = false;  // refuse NaN and infinity in any weight
+  codec::Parts codec_parts = codec::Parts::kDecoder;
+};
+
+// Weights may lie in the mapped files, so the files live as long as the model; `ops` outlives it.
+struct Model {
+  // Checks everything before the first weight is prepared: files, headers, config, names, shapes. Error
+  // otherwise.
+  Model(Ops& ops, const std::string& path, const LoadOptions& options);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  Checkpoint checkpoint;
+  CodecFile codec_file;
+  Tokenizer tokenizer;
+  ModelConfig config;
+  backbone::Weights backbone;
+  tower::Weights tower;
+  codec::Weights codec;
+  EmbedTables tables;
+};
+
+}  // namespace drama3
