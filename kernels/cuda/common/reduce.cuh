@@ -1,0 +1,54 @@
+// Sums and maxima over a warp or a block in one fixed order, whatever the block's size.
+#pragma once
+
+#include "kernels/cuda/common/device.cuh"
+
+namespace drama3 {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr int kReduceThreads =
+    256;  // threads whose values a block reduction takes; blocks have at least these
+
+template <int Lanes = 32>
+__device__ inline float lanes_sum(float value) {
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(kAllLanes, value, step);
+  return value;
+}
+
+template <int Lanes = 32>
+__device__ inline float lanes_max(float value) {
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
+  }
+  return value;
+}
+
+// Sum over the first kReduceThreads threads: a tree in each warp, then warps in ascending order. Every thread
+// of the block calls it and gets the sum.
+__device__ inline float block_sum(float value) {
+  __shared__ float partial[kReduceThreads / 32];
+  const int thread = static_cast<int>(threadIdx.x);
+  const float sum = lanes_sum(value);
+  if (thread < kReduceThreads && thread % 32 == 0) partial[thread / 32] = sum;
+  __syncthreads();  // partials are written
+  float total = 0.0f;
+  for (int warp = 0; warp < kReduceThreads / 32; ++warp) total += partial[warp];
+  __syncthreads();  // partials are read, the next call may write them
+  return total;
+}
+
+__device__ inline float block_max(float value) {
+  __shared__ float partial[kReduceThreads / 32];
+  const int thread = static_cast<int>(threadIdx.x);
+  const float top = lanes_max(value);
+  if (thread < kReduceThreads && thread % 32 == 0) partial[thread / 32] = top;
+  __syncthreads();  // partials are written
+  float total = partial[0];
+  for (int warp = 1; warp < kReduceThreads / 32; ++warp) total = fmaxf(total, partial[warp]);
+  __syncthreads();  // partials are read
+  return total;
+}
+
+}  // namespace drama3

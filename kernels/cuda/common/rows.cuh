@@ -1,0 +1,80 @@
+// Eight neighbouring elements of a row at a time, and the norm of one row that several kernels share.
+#pragma once
+
+#include "kernels/cuda/common/args.cuh"
+#include "kernels/cuda/common/reduce.cuh"
+
+namespace drama3 {
+
+// in[0..8) widened; `in` is aligned to 8 elements.
+__device__ inline void load8(float (&out)[8], const float* in) {
+  const float4 low = reinterpret_cast<const float4*>(in)[0];
+  const float4 high = reinterpret_cast<const float4*>(in)[1];
+  out[0] = low.x, out[1] = low.y, out[2] = low.z, out[3] = low.w;
+  out[4] = high.x, out[5] = high.y, out[6] = high.z, out[7] = high.w;
+}
+template <typename T>
+__device__ inline void load8(float (&out)[8], const T* in) {
+  union {
+    uint4 bits;
+    T values[8];
+  } word;
+  word.bits = *reinterpret_cast<const uint4*>(in);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) out[i] = widen(word.values[i]);
+}
+
+// Writes in[0..8) rounded to T; `out` is aligned to 8 elements.
+__device__ inline void store8(float* out, const float (&in)[8]) {
+  reinterpret_cast<float4*>(out)[0] = make_float4(in[0], in[1], in[2], in[3]);
+  reinterpret_cast<float4*>(out)[1] = make_float4(in[4], in[5], in[6], in[7]);
+}
+template <typename T>
+__device__ inline void store8(T* out, const float (&in)[8]) {
+  union {
+    uint4 bits;
+    T values[8];
+  } word;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) word.values[i] = narrow<T>(in[i]);
+  *reinterpret_cast<uint4*>(out) = word.bits;
+}
+
+// One normalised value: F16 rows round before the gain, as the codec's definition has it; others once.
+template <typename T>
+__device__ inline float norm_value(float x, float scale, float weight) {
+  return x * scale * weight;
+}
+template <>
+__device__ inline float norm_value<f16>(float x, float scale, float weight) {
+  return rounded<f16>(x * scale) * weight;
+}
+
+// out = in * rsqrt(mean(in^2) + eps) * weight by the whole block (at least kReduceThreads threads); dim is a
+// multiple of 8. `copy`, if not null, gets the same row. Ends without a barrier.
+template <typename T>
+__device__ inline void rms_norm_row(T* out, const T* in, const float* weight, int dim, float eps,
+                                    T* copy = nullptr) {
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum = 0.0f;
+  if (thread < kReduceThreads) {
+    for (int i = 8 * thread; i < dim; i += 8 * kReduceThreads) {
+      float x[8];
+      load8(x, in + i);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum = fmaf(x[j], x[j], sum);
+    }
+  }
+  const float scale = rsqrtf(block_sum(sum) / static_cast<float>(dim) + eps);
+  for (int i = 8 * thread; i < dim; i += 8 * static_cast<int>(blockDim.x)) {
+    float x[8], gain[8];
+    load8(x, in + i);
+    load8(gain, weight + i);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) x[j] = norm_value<T>(x[j], scale, gain[j]);
+    store8(out + i, x);
+    if (copy != nullptr) store8(copy + i, x);
+  }
+}
+
+}  // namespace drama3

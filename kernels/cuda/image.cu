@@ -1,0 +1,100 @@
+// The marker kernel of the image, and the listing of devices.
+#include "kernels/cuda/image.h"
+
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "kernels/cuda/common/check.h"
+#include "kernels/cuda/cuda_backend.h"
+
+namespace drama3 {
+namespace {
+
+__global__ void image_marker_kernel() {}
+
+// The kernel driver's own version, or CUDA's number for it.
+std::string driver_version() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  if (file && std::getline(file, version) && !version.empty()) return version;
+  int number = 0;
+  if (cudaDriverGetVersion(&number) != cudaSuccess || number == 0) return "";
+  return join("CUDA ", number / 1000, ".", number % 1000 / 10);
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+    text += byte;
+    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
+  }
+  return text;
+}
+
+// The device as listed; its context is opened, which is how free memory is known.
+CudaDevice describe(int index, const std::string& driver) {
+  cudaDeviceProp properties;
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  CudaDevice device{.name = properties.name,
+                    .major = properties.major,
+                    .minor = properties.minor,
+                    .total_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+                    .driver = driver,
+                    .pci_id = {},
+                    .uuid = uuid_text(properties.uuid)};
+  char pci[32] = {};
+  if (cudaDeviceGetPCIBusId(pci, sizeof pci, index) == cudaSuccess) device.pci_id = pci;
+  size_t free = 0, total = 0;
+  if (cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) {
+    device.free_bytes = static_cast<int64_t>(free);
+  }
+  return device;
+}
+
+}  // namespace
+
+ImageFeatures features_of(const ImageMarker& marker, int device_capability) {
+  const bool both = marker.found && marker.compiled_for >= 90 && device_capability >= 90;
+  return {.overlap = both, .clusters = both};
+}
+
+ImageFeatures image_features(int device) {
+  cudaFuncAttributes attributes;
+  ImageMarker marker;
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(image_marker_kernel)) == cudaSuccess) {
+    marker = {.found = true, .compiled_for = attributes.ptxVersion};
+  } else {
+    cudaGetLastError();  // a refused look-up is an answer, not a failure of the next call
+  }
+  int major = 0, minor = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return features_of(marker, major * 10 + minor);
+}
+
+std::vector<CudaDevice> list_cuda_devices() {
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", /*overwrite=*/0);
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();  // no driver or no device
+    return {};
+  }
+  const std::string driver = driver_version();
+  std::vector<CudaDevice> devices;
+  for (int i = 0; i < count; ++i) devices.push_back(describe(i, driver));
+  return devices;
+}
+
+std::string cuda_build() {
+  return join("CUDA ", CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10, ", architectures ",
+              DRAMA3_CUDA_ARCHITECTURES);
+}
+
+}  // namespace drama3
