@@ -9,7 +9,8 @@ namespace drama3 {
 // joined is the tail's rows followed by the call's. Outputs stand in panels of sixteen.
 //
 // Sums: terms in the order of taps, oldest first, and of inputs, in blocks of 256; the blocks in that order;
-// then the bias; then the row of `added`.
+// then the bias; then the row of `added`. A single output has lane i sum the inputs i, i + 16, ... of all
+// taps, and the lanes folded by halves.
 struct Convolution {
   View tail;  // [history, ins]
   View in;    // [rows * stride, ins]
@@ -18,7 +19,8 @@ struct Convolution {
   int64_t taps = 1;
   int64_t dilation = 1;
   int64_t stride = 1;
-  const float* weight = nullptr;  // [panels, taps, ins, 16], the last panel filled up with zeros
+  bool single = false;            // one output, weights [taps, ins up to a multiple of 16]
+  const float* weight = nullptr;  // [panels, taps, ins, 16]; zeros where filled up
   const float* bias = nullptr;    // [outs]; null for none
   View out;                       // [rows, outs]
   View added;                     // [rows, outs]; may be out; empty for none

@@ -8,13 +8,15 @@ namespace {
 
 constexpr int64_t kPanel = 16;
 
+int64_t rounded_up(int64_t count) { return (count + kPanel - 1) / kPanel * kPanel; }
+
 // Where the value of (tap, in, out) stands in memory of [panels, taps, ins, 16].
 int64_t panel_index(int64_t taps, int64_t ins, int64_t tap, int64_t in, int64_t out) {
   return ((out / kPanel * taps + tap) * ins + in) * kPanel + out % kPanel;
 }
 
 Shape panel_shape(int64_t taps, int64_t ins, int64_t outs) {
-  return Shape{(outs + kPanel - 1) / kPanel, taps * ins, kPanel};
+  return Shape{rounded_up(outs) / kPanel, taps * ins, kPanel};
 }
 
 }  // namespace
@@ -22,13 +24,17 @@ Shape panel_shape(int64_t taps, int64_t ins, int64_t outs) {
 Conv CpuOps::prepare_conv(const HostConv& host, const Conv& sizes) {
   if (sizes.depthwise) return HostOps::prepare_conv(host, sizes);
   Conv conv = sizes;
-  const Buffer packed = allocate(DType::kF32, panel_shape(conv.kernel, conv.in, conv.out));
+  const bool single = conv.out == 1;
+  const Buffer packed = allocate(DType::kF32, single ? Shape{conv.kernel, rounded_up(conv.in)}
+                                                     : panel_shape(conv.kernel, conv.in, conv.out));
   const float* from = static_cast<const float*>(host.weight.data);
   float* to = static_cast<float*>(packed.view.data);
   for (int64_t out = 0; out < conv.out; ++out) {
     for (int64_t in = 0; in < conv.in; ++in) {
       for (int64_t tap = 0; tap < conv.kernel; ++tap) {
-        to[panel_index(conv.kernel, conv.in, tap, in, out)] = *from++;
+        const int64_t at =
+            single ? tap * rounded_up(conv.in) + in : panel_index(conv.kernel, conv.in, tap, in, out);
+        to[at] = *from++;
       }
     }
   }
