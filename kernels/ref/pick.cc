@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "kernels/host/draw.h"
 #include "kernels/ref/dot.h"
@@ -32,14 +31,14 @@ void RefOps::pick(const View& code, const View& logits, const PickState& state, 
   // (l - max) / t rather than l / t - max / t: a tiny temperature must not overflow.
   const auto weight = [&](int64_t i) { return std::exp((logit[i] - *top) / sampling.temperature); };
   const float total = block_sum(count, weight);
-  std::vector<Candidate> candidates(static_cast<size_t>(count));
+  candidates_.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    candidates[static_cast<size_t>(i)] = {weight(i) / total, static_cast<int32_t>(i)};
+    candidates_[static_cast<size_t>(i)] = {weight(i) / total, static_cast<int32_t>(i)};
   }
-  const int64_t kept = keep_top(candidates, sampling);
+  const int64_t kept = keep_top(candidates_, sampling);
   const float uniform =
       draw_uniform(sampling.seed, static_cast<uint32_t>(frame), static_cast<uint32_t>(codebook));
-  *out = draw({candidates.data(), static_cast<size_t>(kept)}, uniform);
+  *out = draw({candidates_.data(), static_cast<size_t>(kept)}, uniform);
 }
 
 }  // namespace drama3

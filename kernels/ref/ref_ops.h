@@ -1,6 +1,9 @@
 // The definition: every op in plain scalar FP32, one row and one sum at a time.
 #pragma once
 
+#include <vector>
+
+#include "kernels/host/draw.h"
 #include "kernels/host/host_ops.h"
 
 namespace drama3 {
@@ -44,6 +47,9 @@ class RefOps final : public HostOps {
   void conv(const View& out, const View& in, const Conv& conv, const View& tail) override;
   void conv_transpose(const View& out, const View& in, const ConvTranspose& conv, const View& tail) override;
   void snake(const View& out, const View& in, const Snake& snake) override;
+
+ private:
+  std::vector<Candidate> candidates_;  // of one draw; grows to the largest number of entries seen
 };
 
 }  // namespace drama3

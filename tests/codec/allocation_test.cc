@@ -1,29 +1,12 @@
 // Decoding and encoding a frame allocate nothing: this program counts every operator new.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
+#include "tests/allocation_count.h"
 #include "tests/codec/codec_fixture.h"
 
 using namespace drama3;
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -34,13 +17,13 @@ void check_no_allocation(Ops& ops) {
   const Buffer pcm = ops.allocate(DType::kF32, Shape{2 * tiny.weights.samples_per_frame, 1});
   codec::Decoder decoder(ops, tiny.weights, {.frames_per_call = 2, .frames = 100});
   codec::Encoder encoder(ops, tiny.weights, {.frames_per_call = 2, .frames = 100});
-  const int64_t before = allocations;
+  const int64_t before = allocation_count();
   for (int call = 0; call < 50; ++call) decoder.decode(pcm.view, codes.view);
   decoder.reset();
-  CHECK(allocations == before);
+  CHECK(allocation_count() == before);
   for (int call = 0; call < 3; ++call) encoder.encode(codes.view, pcm.view);
   encoder.reset();
-  CHECK(allocations == before);
+  CHECK(allocation_count() == before);
 }
 
 }  // namespace
