@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/ref/ref_ops.h"
 #include "lib/base/error.h"
 
@@ -73,6 +74,43 @@ Backend open_cpu(int threads) {
   return backend;
 }
 
+DeviceInfo describe(const CudaDevice& device, size_t index) {
+  return {.id = join("cuda:", index),
+          .name = device.name,
+          .compute_capability = join(device.major, ".", device.minor),
+          .free_bytes = static_cast<uint64_t>(device.free_bytes),
+          .total_bytes = static_cast<uint64_t>(device.total_bytes),
+          .driver = device.driver,
+          .pci_id = device.pci_id,
+          .uuid = device.uuid};
+}
+
+// The N of "cuda:N", 0 for "cuda".
+size_t cuda_index(const std::string& device) {
+  const std::string digits = device == "cuda" ? "0" : device.substr(std::min<size_t>(5, device.size()));
+  const bool plain = !digits.empty() && digits.size() < 6 &&
+                     std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!plain || (device != "cuda" && !device.starts_with("cuda:"))) {
+    fail("device: expected auto, cpu, ref, cuda or cuda:N, got ", device);
+  }
+  return std::stoul(digits);
+}
+
+Backend open_cuda(const std::string& device, const std::vector<CudaDevice>& found) {
+  const size_t index = cuda_index(device);
+  if (index >= found.size()) {
+    std::string names = found.empty() ? "no usable CUDA device" : "";
+    for (size_t i = 0; i < found.size(); ++i)
+      names += join(i > 0 ? ", " : "", "cuda:", i, " ", found[i].name);
+    fail("device ", device, ": expected a usable CUDA device, got ", names, " (", cuda_build(),
+         "); drama3-say --list-devices shows what there is, --device cpu runs without");
+  }
+  Backend backend;
+  backend.ops = make_cuda_ops({.device = static_cast<int>(index)});
+  backend.device = describe(found[index], index);
+  return backend;
+}
+
 }  // namespace
 
 int default_threads() {
@@ -83,7 +121,12 @@ int default_threads() {
 
 std::vector<std::string> list_cpu_paths() { return instruction_sets(); }
 
-std::vector<DeviceInfo> list_devices() { return {{.id = "cpu", .name = cpu_name()}}; }
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> devices = {{.id = "cpu", .name = cpu_name()}};
+  const std::vector<CudaDevice> found = list_cuda_devices();
+  for (size_t i = 0; i < found.size(); ++i) devices.push_back(describe(found[i], i));
+  return devices;
+}
 
 Backend open_backend(const std::string& device, int threads) {
   if (device == "cpu") return open_cpu(threads);
@@ -93,16 +136,11 @@ Backend open_backend(const std::string& device, int threads) {
     backend.device = {.id = "ref", .name = "scalar reference"};
     return backend;
   }
-  if (device == "auto") {
-    Backend backend = open_cpu(threads);
-    backend.reason = "no usable CUDA device";
-    return backend;
-  }
-  if (device.starts_with("cuda")) {
-    fail("device ", device,
-         ": expected a usable CUDA device, got none (no CUDA device found); use --device cpu");
-  }
-  fail("device: expected auto, cpu, ref or cuda[:N], got ", device);
+  const std::vector<CudaDevice> found = list_cuda_devices();
+  if (device != "auto") return open_cuda(device, found);
+  Backend backend = found.empty() ? open_cpu(threads) : open_cuda("cuda", found);
+  backend.reason = found.empty() ? "no usable CUDA device (" + cuda_build() + ")" : "first CUDA device";
+  return backend;
 }
 
 }  // namespace drama3
