@@ -5,6 +5,8 @@
 
 #include <hwy/foreach_target.h>
 
+#include <hwy/cache_control.h>
+
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd-inl.h"
 #include "lib/base/scalars.h"
@@ -43,7 +45,7 @@ struct Tile {
   const float* x[kRows];
   const float* x_scale[kRows];
   const typename Weight::Element* w[kOuts];
-  int64_t out[kOuts];
+  const std::byte* scale[kOuts];
 };
 
 // sum += x w over inputs [begin, end).
@@ -72,19 +74,38 @@ HWY_INLINE void accumulate(Floats (&sum)[kRows][kOuts], const Tile<Weight, kRows
   }
 }
 
-// The scale of the block at inputs block * 128 for an output, times what read() left out.
-HWY_INLINE float block_scale(const View& scale, int64_t out, int64_t block) {
-  const std::byte* row = static_cast<const std::byte*>(scale.data) +
-                         static_cast<size_t>(out / kScaleBlock * scale.row_stride + block) *
-                             (scale.type == DType::kF32 ? sizeof(float) : sizeof(uint16_t));
-  if (scale.type == DType::kF32) {
-    float value;
-    std::memcpy(&value, row, sizeof value);
-    return value * kE4m3Unit;
+// The row of block scales that an output belongs to.
+HWY_INLINE const std::byte* scale_row(const View& scale, int64_t out) {
+  return static_cast<const std::byte*>(scale.data) +
+         static_cast<uint64_t>(out) / kScaleBlock * static_cast<uint64_t>(scale.row_stride) *
+             (scale.type == DType::kF32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+// Scale number `block` of a row, times what reading e4m3 left out.
+HWY_INLINE float block_scale(const std::byte* row, bool is_f32, int64_t block) {
+  float value;
+  if (is_f32) {
+    std::memcpy(&value, row + block * static_cast<int64_t>(sizeof value), sizeof value);
+  } else {
+    uint16_t bits;
+    std::memcpy(&bits, row + block * static_cast<int64_t>(sizeof bits), sizeof bits);
+    value = bf16_to_float(bits);
   }
-  uint16_t half;
-  std::memcpy(&half, row, sizeof half);
-  return bf16_to_float(half) * kE4m3Unit;
+  return value * kE4m3Unit;
+}
+
+// Asks for the weights kAhead bytes further on; behind the end of a row stands the row of the next tile.
+// Hardware prefetchers stop at pages, and a row is about one page long.
+template <class Weight, int kRows, int kOuts>
+HWY_INLINE void prefetch_block(const Tile<Weight, kRows, kOuts>& tile, const Linear& weight, int64_t begin) {
+  constexpr int64_t kSize = sizeof(typename Weight::Element);
+  constexpr int64_t kLine = 64 / kSize;     // elements
+  constexpr int64_t kAhead = 1024 / kSize;  // elements
+  int64_t from = begin + kAhead;
+  if (from >= weight.in) from += kOuts * weight.weight.row_stride - weight.in;
+  for (int o = 0; o < kOuts; ++o) {
+    for (int64_t k = 0; k < kScaleBlock; k += kLine) hwy::Prefetch(tile.w[o] + from + k);
+  }
 }
 
 template <class Weight, int kRows, int kOuts>
@@ -93,17 +114,20 @@ HWY_INLINE void sum_tile(Floats (&total)[kRows][kOuts], const Tile<Weight, kRows
   for (int r = 0; r < kRows; ++r) {
     for (int o = 0; o < kOuts; ++o) total[r][o] = zero();
   }
-  if constexpr (!Weight::kScaled) {
-    accumulate(total, tile, 0, weight.in);
-  } else {
-    for (int64_t begin = 0, block = 0; begin < weight.in; begin += kScaleBlock, ++block) {
+  [[maybe_unused]] const bool f32_scales = weight.scale.type == DType::kF32;
+  for (int64_t begin = 0, block = 0; begin < weight.in; begin += kScaleBlock, ++block) {
+    const int64_t end = begin + kScaleBlock < weight.in ? begin + kScaleBlock : weight.in;
+    if constexpr (kRows == 1) prefetch_block(tile, weight, begin);
+    if constexpr (!Weight::kScaled) {
+      accumulate(total, tile, begin, end);
+    } else {
       Floats sum[kRows][kOuts];
       for (int r = 0; r < kRows; ++r) {
         for (int o = 0; o < kOuts; ++o) sum[r][o] = zero();
       }
-      accumulate(sum, tile, begin, begin + kScaleBlock < weight.in ? begin + kScaleBlock : weight.in);
+      accumulate(sum, tile, begin, end);
       for (int o = 0; o < kOuts; ++o) {
-        const Floats scale = splat(block_scale(weight.scale, tile.out[o], block));
+        const Floats scale = splat(block_scale(tile.scale[o], f32_scales, block));
         for (int r = 0; r < kRows; ++r) {
           if (tile.x_scale[r] != nullptr) sum[r][o] = sum[r][o] * splat(tile.x_scale[r][block]);
           total[r][o] = fma(sum[r][o], scale, total[r][o]);
@@ -123,7 +147,7 @@ HWY_NOINLINE void multiply_tile(const Linear& weight, const ProductRows& rows, i
     tile.x_scale[r] = rows.x_scale != nullptr ? rows.x_scale + from * rows.scale_stride : nullptr;
   }
   for (int o = 0; o < kOuts; ++o) {
-    tile.out[o] = out + o;
+    tile.scale[o] = Weight::kScaled ? scale_row(weight.scale, out + o) : nullptr;
     tile.w[o] = static_cast<const typename Weight::Element*>(weight.weight.data) +
                 (out + o) * weight.weight.row_stride;
   }
