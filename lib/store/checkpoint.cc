@@ -80,8 +80,12 @@ CheckpointFolder::CheckpointFolder(const std::string& path, const std::vector<st
 }
 
 bool CheckpointFolder::has(std::string_view name) const {
+  const std::string file = path_ + "/" + std::string(name);
   struct ::stat status {};
-  return sys::stat((path_ + "/" + std::string(name)).c_str(), &status) == 0;
+  if (sys::stat(file.c_str(), &status) == 0) return true;
+  const int error_number = errno;
+  if (error_number == ENOENT) return false;
+  fail(file, ": cannot look for it: ", error_text(error_number));
 }
 
 std::string CheckpointFolder::file(std::string_view name) const {

@@ -19,7 +19,7 @@ constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeader = 100'000'000;
 // A tensor needs at least six values of the tree: this many values hold every published checkpoint many times
 // over.
-constexpr JsonLimits kHeaderLimits{.bytes = kMaxHeader, .values = 1 << 21};
+constexpr JsonLimits kHeaderLimits{.bytes = kMaxHeader, .values = 1 << 20};
 
 // The length field, checked against the bytes that follow it.
 uint64_t header_length(const std::string& file, std::span<const std::byte> bytes) {

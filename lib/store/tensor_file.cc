@@ -9,7 +9,6 @@ namespace drama3 {
 TensorFile::TensorFile(const std::string& path) : TensorMap(path, {}), file_(path) {
   const uint32_t file = add_file(path);
   for (SafetensorsEntry& entry : parse_safetensors(path, file_.bytes())) {
-    names_.push_back(entry.name);
     add({.name = std::move(entry.name),
          .type = entry.type,
          .shape = entry.shape,

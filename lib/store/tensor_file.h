@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lib/base/file.h"
 #include "lib/store/tensor_map.h"
@@ -16,12 +15,9 @@ class TensorFile : public TensorMap {
 
   // The tensor of this name whatever its type and shape; Error when absent.
   View tensor_named(const std::string& name);
-  // All names, in the order of their data.
-  const std::vector<std::string>& names() const { return names_; }
 
  private:
   MappedFile file_;
-  std::vector<std::string> names_;
 };
 
 }  // namespace drama3

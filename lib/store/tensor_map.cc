@@ -196,6 +196,13 @@ void TensorMap::refuse_non_finite() {
   }
 }
 
+std::vector<std::string> TensorMap::names() const {
+  std::vector<std::string> out;
+  out.reserve(tensors_.size());
+  for (const StoredTensor& stored : tensors_) out.push_back(stored.name);
+  return out;
+}
+
 uint64_t TensorMap::total_bytes() const {
   uint64_t sum = 0;
   for (const StoredTensor& stored : tensors_) {

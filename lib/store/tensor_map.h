@@ -61,6 +61,8 @@ class TensorMap : public WeightSource {
   void refuse_non_finite();
 
   size_t size() const { return tensors_.size(); }
+  // The stored names, file after file.
+  std::vector<std::string> names() const;
   // Bytes of all tensors, of all that were asked for.
   uint64_t total_bytes() const;
   uint64_t used_bytes() const;
