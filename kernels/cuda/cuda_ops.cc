@@ -163,6 +163,14 @@ void CudaOps::fill(const View& out, int byte) {
 
 void CudaOps::synchronize() { CUDA_CHECK(cudaStreamSynchronize(queue().stream)); }
 
+int64_t CudaOps::free_bytes() const {
+  size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  const MemoryBudget& budget = MemoryBudget::process();
+  const auto device = static_cast<int64_t>(free);
+  return budget.limit() > 0 ? std::min(device, budget.limit() - budget.used()) : device;
+}
+
 void CudaOps::run_step(int key, const std::function<void()>& step) {
   LaunchQueue& work = queue();
   Step& known = steps_[key];

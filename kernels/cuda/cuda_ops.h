@@ -35,6 +35,8 @@ class CudaOps final : public Ops {
   void copy(const View& out, const View& in) override;
   void fill(const View& out, int byte) override;
   void synchronize() override;
+  int64_t free_bytes() const override;
+  bool weights_in_place() const override { return false; }
   void run_step(int key, const std::function<void()>& step) override;
 
   View prepare_vector(const View& stored, float add) override;

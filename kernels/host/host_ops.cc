@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <limits>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace drama3 {
@@ -56,6 +59,15 @@ void HostOps::copy(const View& out, const View& in) {
 void HostOps::fill(const View& out, int byte) {
   INVARIANT(out.dense(), "fill of a strided view");
   std::memset(out.data, byte, out.bytes());
+}
+
+int64_t HostOps::free_bytes() const {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name; file >> name;) {
+    int64_t kibibytes = 0;
+    if (name == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+  }
+  return std::numeric_limits<int64_t>::max();  // a system that does not say
 }
 
 View HostOps::prepare_vector(const View& stored, float add) {

@@ -20,6 +20,8 @@ class HostOps : public Ops {
   void download(const View& host, const View& in) override;
   void copy(const View& out, const View& in) override;
   void fill(const View& out, int byte) override;
+  int64_t free_bytes() const override;  // what the system calls available memory
+  bool weights_in_place() const override { return true; }
 
   View prepare_vector(const View& stored, float add) override;
   View prepare_table(const View& stored) override;

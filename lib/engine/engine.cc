@@ -65,7 +65,10 @@ class ModelEngine final : public Engine {
 ModelEngine::ModelEngine(const EngineOptions& options) {
   const StageTimer timer(info_.load_seconds);
   backend_ = open_backend(options.device, options.threads);
-  model_ = std::make_unique<Model>(*backend_.ops, options.model, LoadOptions{.verify = options.verify});
+  model_ = std::make_unique<Model>(
+      *backend_.ops, options.model,
+      LoadOptions{.verify = options.verify,
+                  .max_rows = options.max_rows > 0 ? options.max_rows : kDefaultRows});
   generation_ = read_generation_config(model_->checkpoint.folder());
   info_.model = options.model;
   info_.device = backend_.device.id;

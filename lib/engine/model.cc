@@ -1,6 +1,8 @@
 // Loading of a checkpoint and the checks between its parts.
 #include "lib/engine/model.h"
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 #include "lib/engine/tokenizer_file.h"
 
@@ -25,13 +27,47 @@ void check_codebooks(const ModelConfig& config, const tower::Weights& tower, con
   }
 }
 
+// The config, once there is room for what it asks for.
+ModelConfig admitted_config(const Ops& ops, const Checkpoint& checkpoint, const CodecFile& codec_file,
+                            const Tokenizer& tokenizer, const LoadOptions& options) {
+  ModelConfig config =
+      parse_model_config(JsonDocument::read(checkpoint.config_path(), kConfigLimits), tokenizer);
+  check_memory(ops, static_cast<int64_t>(checkpoint.total_bytes() + codec_file.total_bytes()),
+               sequence_bytes(config, ops.activation_type(), options.max_rows));
+  return config;
+}
+
 }  // namespace
+
+int64_t sequence_bytes(const ModelConfig& config, DType activation_type, int64_t rows) {
+  const auto element = static_cast<int64_t>(dtype_size(activation_type));
+  const backbone::Config& backbone = config.backbone;
+  const auto attention_layers =
+      std::count(backbone.layers.begin(), backbone.layers.end(), backbone::Mixer::kAttention);
+  const auto delta_layers = static_cast<int64_t>(backbone.layers.size()) - attention_layers;
+  const DeltaDims& delta = backbone.delta;
+  const int64_t backbone_cache =
+      2 * attention_layers * backbone.kv_heads * backbone.head_dim * rows * element;
+  const int64_t delta_state = delta_layers * (delta.value_heads * delta.key_dim * delta.value_dim * 4 +
+                                              (delta.conv_taps - 1) * delta.channels() * element);
+  const tower::Config& tower = config.tower;
+  const int64_t tower_layers = tower.shared_layers + tower.residual_layers();
+  return backbone_cache + delta_state + 2 * tower_layers * tower.kv_heads * tower.head_dim * rows * element;
+}
+
+void check_memory(const Ops& ops, int64_t weight_bytes, int64_t state_bytes) {
+  const int64_t needed = state_bytes + (ops.weights_in_place() ? 0 : weight_bytes);
+  const int64_t free = ops.free_bytes();
+  if (needed <= free) return;
+  fail("memory of device ", ops.name(), ": expected ", needed, " free bytes for weights and caches, got ",
+       free, "; free some, lower the number of rows, or take another device");
+}
 
 Model::Model(Ops& ops, const std::string& path, const LoadOptions& options)
     : checkpoint(path),
       codec_file(checkpoint.codec_path()),
       tokenizer(load_tokenizer(checkpoint.tokenizer_path())),
-      config(parse_model_config(JsonDocument::read(checkpoint.config_path(), kConfigLimits), tokenizer)),
+      config(admitted_config(ops, checkpoint, codec_file, tokenizer, options)),
       backbone(backbone::load_weights(ops, checkpoint, config.backbone)),
       tower(tower::load_weights(ops, checkpoint, config.tower)),
       codec(codec::load_weights(ops, codec_file, config.codec, options.codec_parts)),

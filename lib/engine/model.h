@@ -17,7 +17,15 @@ namespace drama3 {
 struct LoadOptions {
   bool verify = false;  // refuse NaN and infinity in any weight
   codec::Parts codec_parts = codec::Parts::kDecoder;
+  int64_t max_rows = 0;  // rows of one sequence that the memory check counts
 };
+
+// Bytes that one sequence of `rows` rows takes on a backend: caches and state of backbone and tower.
+int64_t sequence_bytes(const ModelConfig& config, DType activation_type, int64_t rows);
+
+// Error with both numbers when a backend has no room for so many bytes of weights (where it copies them) and
+// state.
+void check_memory(const Ops& ops, int64_t weight_bytes, int64_t state_bytes);
 
 // Weights may lie in the mapped files, so the files live as long as the model; `ops` outlives it.
 struct Model {

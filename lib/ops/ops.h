@@ -113,6 +113,10 @@ class Ops {
   virtual void copy(const View& out, const View& in) = 0;       // same shape and type, same place
   virtual void fill(const View& out, int byte) = 0;             // every byte of a dense view
   virtual void synchronize() {}
+  // Bytes that could be allocated now, and whether weights are used where they are mapped instead of copied
+  // there.
+  virtual int64_t free_bytes() const = 0;
+  virtual bool weights_in_place() const = 0;
   // Runs a step that makes the same calls each time; a device may record it at the first call and replay it.
   // `key` names the step within this Ops; views and scalars baked into it must not change between calls.
   virtual void run_step(int key, const std::function<void()>& step) {
