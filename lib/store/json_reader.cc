@@ -113,7 +113,8 @@ std::string JsonValue::path() const {
   for (uint32_t at = node_; at != 0; at = content_->nodes[at].parent) {
     const JsonNode& node = content_->nodes[at];
     if (content_->nodes[node.parent].kind == JsonKind::kObject) {
-      out = join(node.parent == 0 ? "" : ".", clipped(content_->key(node), kLongestKey), out);
+      const std::string_view key = content_->key(node);
+      out = join(node.parent == 0 ? "" : ".", key.empty() ? "\"\"" : clipped(key, kLongestKey), out);
       continue;
     }
     uint64_t ordinal = 0;

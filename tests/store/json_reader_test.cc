@@ -90,6 +90,11 @@ TEST_CASE("kinds are checked and absent keys named") {
         "f.json: a: expected something else, got an object of 1");
 }
 
+TEST_CASE("an empty key is visible in paths") {
+  CHECK(error_of([] { parsed(R"({"": {"": "x"}})").root().at("").at("").as_unsigned(); }) ==
+        "f.json: \"\".\"\": expected an integer of at least 0, got \"x\"");
+}
+
 TEST_CASE("duplicate keys are refused at every level, also when escaped") {
   CHECK(has(parse_error(R"({"a": 1, "a": 2})"), "expected each key once in an object, got \"a\" twice"));
   CHECK(has(parse_error(R"({"x": [{"a": 1, "b": 3, "\u0061": 2}]})"), "\"a\" twice"));
