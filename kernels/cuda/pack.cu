@@ -1,4 +1,5 @@
 // Packing kernels; they run once per tensor at load.
+#include "kernels/cuda/common/device.cuh"
 #include "kernels/cuda/moe.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "lib/base/check.h"

@@ -1,0 +1,61 @@
+// Whole frames on CUDA: the draws of a request, recorded or not, merged or not, and their memory.
+#include "lib/store/json_reader.h"
+#include "lib/store/tensor_file.h"
+#include "tests/cuda/rig.h"
+
+using namespace drama3;
+using namespace drama3::cuda_test;
+
+namespace {
+
+#ifdef DRAMA3_EMULATED
+constexpr int kFrames = 2;  // fibers are slow
+constexpr float kTemperatures[] = {1.0f};
+#else
+constexpr int kFrames = 12;
+constexpr float kTemperatures[] = {1.0f, 0.0f};
+#endif
+
+// The codes of the first frames that a prompt gives.
+std::vector<int32_t> frames_of(const CudaOptions& options, const Sampling& sampling,
+                               int64_t* grown = nullptr) {
+  Tiny tiny(options);
+  const Model& model = tiny.model;
+  ModelGenerator generator(*tiny.ops,
+                           {.backbone_config = model.config.backbone,
+                            .backbone = model.backbone,
+                            .tower_config = model.config.tower,
+                            .tower = model.tower,
+                            .tables = model.tables},
+                           128);
+  PromptRows prompt;
+  for (int32_t i = 0; i < 40; ++i) prompt.ids.push_back(i * 17 % 700);
+  std::vector<int32_t> all;
+  for (int request = 0; request < 2; ++request) {  // the second one replays from its first frame on
+    all.clear();
+    generator.start(prompt, sampling, kFrames);
+    const int64_t before = cuda_counters(*tiny.ops).allocations;
+    for (int f = 0; f < kFrames; ++f) {
+      std::vector<int32_t> codes(10);
+      generator.next(codes);
+      all.insert(all.end(), codes.begin(), codes.end());
+    }
+    if (grown != nullptr) *grown = cuda_counters(*tiny.ops).allocations - before;
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: recorded and plain, merged and single steps draw the same codes, and allocate nothing" *
+          doctest::skip(no_device())) {
+  for (const float temperature : kTemperatures) {
+    const Sampling sampling{.temperature = temperature, .top_p = 0.9f, .top_k = 0, .seed = 7};
+    int64_t grown = -1;
+    const std::vector<int32_t> codes = frames_of({}, sampling, &grown);
+    CHECK(grown == 0);
+    CHECK(frames_of({}, sampling) == codes);
+    CHECK(frames_of({.graphs = false}, sampling) == codes);
+    CHECK(frames_of({.graphs = false, .overlap = false, .fuse = false}, sampling) == codes);
+  }
+}
