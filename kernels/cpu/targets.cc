@@ -47,7 +47,7 @@ void select_instruction_set(std::string_view name) {
   }
   std::string have;
   for (const std::string& set : instruction_sets()) have += (have.empty() ? "" : ", ") + set;
-  fail("instruction set: expected one of ", have, " on this machine, got ", name);
+  fail("DRAMA3_CPU: expected one of ", have, " on this machine, got ", name);
 }
 
 std::string instruction_set() {
