@@ -17,6 +17,7 @@ from lm_model import LanguageModel
 from lm_train import mini_config
 
 MAX_FRAMES = 320
+PIECE_ROWS = 64
 KINDS = {"a": "full_attention", "g": "linear_attention"}
 
 
@@ -59,7 +60,7 @@ def main():
     with open(os.path.join(o.out, "config.json"), "w") as file:
         json.dump(config(model.c, codec.geometry), file, indent=1)
     with open(os.path.join(o.out, "generation_config.json"), "w") as file:
-        json.dump({"temperature": o.temperature, "top_p": o.top_p, "top_k": 0, "max_frames": MAX_FRAMES}, file, indent=1)
+        json.dump({"temperature": o.temperature, "top_p": o.top_p, "top_k": 0, "max_frames": MAX_FRAMES, "piece_rows": PIECE_ROWS}, file, indent=1)
     target = os.path.join(o.out, "tokenizer.json")
     if os.path.abspath(target) != os.path.abspath(o.tokenizer):
         shutil.copyfile(o.tokenizer, target)
