@@ -21,7 +21,6 @@
 namespace drama3 {
 namespace {
 
-constexpr int64_t kPieceFrames = 2048;   // budget of one piece of a long text
 constexpr int64_t kFramesPerDecode = 8;  // of one codec call
 constexpr int64_t kDefaultRows = 4096;   // rows that the caches hold
 
@@ -90,8 +89,8 @@ ModelEngine::ModelEngine(const EngineOptions& options) {
   generator_ = std::make_unique<ModelGenerator>(*backend_.ops, parts, info_.max_rows);
   vocoder_ = std::make_unique<CodecVocoder>(
       *backend_.ops, model_->codec,
-      codec::Limits{.frames_per_call = kFramesPerDecode, .frames = kPieceFrames});
-  session_ = std::make_unique<Session>(*generator_, *vocoder_, kPieceFrames);
+      codec::Limits{.frames_per_call = kFramesPerDecode, .frames = generation_.piece_frames});
+  session_ = std::make_unique<Session>(*generator_, *vocoder_, generation_.piece_frames);
 }
 
 SpeechResult ModelEngine::speak(const SpeechRequest& request, const SpeechSink& sink) {
@@ -108,6 +107,11 @@ SpeechResult ModelEngine::speak(const SpeechRequest& request, const SpeechSink& 
     }
     speak_piece(speaking, pieces[i], i, pieces.size());
   }
+  if (speaking.result.frames == 0 && speaking.result.finish == Finish::kStop) {
+    fail(
+        "text: expected speech, got none: the model ended before the first frame; try another seed or "
+        "temperature");
+  }
   speaking.result.samples = speaking.result.frames * info_.samples_per_frame;
   speaking.result.compute_seconds = speaking.watch.seconds() - speaking.sink_seconds;
   return std::move(speaking.result);
@@ -122,7 +126,7 @@ void ModelEngine::speak_piece(Speaking& speaking, const TextPiece& piece, size_t
   SessionRequest request;
   request.prompt.ids = build_prompt(model_->tokenizer, piece.text, {}, piece.speaker);
   spoken.text_tokens = static_cast<int64_t>(request.prompt.ids.size());
-  request.max_frames = std::min(kPieceFrames, info_.max_rows - spoken.text_tokens);
+  request.max_frames = std::min(generation_.piece_frames, info_.max_rows - spoken.text_tokens);
   if (speaking.request.max_frames > 0) {
     request.max_frames = std::min(request.max_frames, speaking.request.max_frames - result.frames);
   }

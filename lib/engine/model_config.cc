@@ -15,6 +15,7 @@ constexpr uint64_t kMostLayers = 1024;
 constexpr uint64_t kMostWidth = 1 << 20;
 constexpr uint64_t kMostHeads = 4096;
 constexpr uint64_t kMostPositions = 1 << 24;
+constexpr uint64_t kMostPieceFrames = 1 << 16;
 
 int64_t size_at(const JsonValue& object, std::string_view key, uint64_t most) {
   return static_cast<int64_t>(object.at(key).as_unsigned(1, most));
@@ -197,6 +198,9 @@ GenerationConfig parse_generation_config(const JsonDocument& document) {
   sampling.top_p = number_or(root, "top_p", 1e-9, 1.0, sampling.top_p);
   if (const auto top_k = root.find("top_k"))
     sampling.top_k = static_cast<int32_t>(top_k->as_unsigned(0, 1 << 30));
+  if (const auto frames = root.find("max_frames")) {
+    config.piece_frames = static_cast<int64_t>(frames->as_unsigned(1, kMostPieceFrames));
+  }
   if (const auto rows = root.find("piece_rows")) {
     config.piece_rows =
         static_cast<int64_t>(rows->as_unsigned(static_cast<uint64_t>(kLeastPieceRows), 1 << 16));

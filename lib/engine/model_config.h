@@ -27,7 +27,8 @@ ModelConfig parse_model_config(const JsonDocument& document, const Tokenizer& to
 // How a checkpoint wants to be spoken with.
 struct GenerationConfig {
   SamplingSettings sampling;
-  int64_t piece_rows = 256;  // text rows of one piece of a long text (our own member, "piece_rows")
+  int64_t piece_frames = 2048;  // most frames of one piece of a long text ("max_frames")
+  int64_t piece_rows = 256;     // most text rows of one piece (our own member, "piece_rows")
 };
 
 // Absent members keep the built-in defaults.
