@@ -33,7 +33,7 @@ class Backbone {
   // out [1, semantic_count + 1] F32: the candidates' logits of one hidden row; the last candidate ends the
   // speech.
   void candidate_logits(const View& out, const View& hidden_row);
-  // Runs x [rows <= max_rows, hidden] in place through one layer on a fresh state: the replay of a single
+  // Runs x [rows, hidden] in place through one layer on a fresh state: the replay of a single
   // layer.
   void run_layer(int layer, const View& x, const Probe& probe = {});
   // out [rows, hidden] = the final norm of x.

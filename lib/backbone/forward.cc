@@ -111,10 +111,14 @@ void Backbone::candidate_logits(const View& out, const View& hidden_row) {
 
 void Backbone::run_layer(int layer, const View& x, const Probe& probe) {
   reset();
-  const Scratch s = first_rows(scratch_, x.rows());
-  ops_.copy(s.x, x);
-  layers(s, layer, layer + 1, probe, 0);
-  ops_.copy(x, s.x);
+  for (int64_t begin = 0; begin < x.rows(); begin += ops_.max_rows()) {
+    const View part = x.rows_from(begin, std::min(x.rows() - begin, ops_.max_rows()));
+    const Scratch s = first_rows(scratch_, part.rows());
+    ops_.copy(s.x, part);
+    layers(s, layer, layer + 1, probe, begin);
+    ops_.copy(part, s.x);
+    ops_.advance(state_.position, part.rows());
+  }
 }
 
 void Backbone::final_norm(const View& out, const View& x) { ops_.rms_norm(out, x, weights_.final_norm); }
