@@ -47,6 +47,40 @@ size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+namespace {
+
+// The last code point of valid UTF-8 that is not empty.
+int32_t last_code_point(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while ((static_cast<unsigned char>(text[begin]) & 0xC0u) == 0x80u) --begin;
+  return code_point_at(text, begin).value;
+}
+
+// Every run of blanks that holds a line end as one space; a blank line after a word also ends the sentence.
+std::string join_lines(std::string_view raw) {
+  std::string text;
+  text.reserve(raw.size());
+  size_t i = 0;
+  while (i < raw.size()) {
+    const size_t begin = i;
+    int lines = 0;
+    for (; i < raw.size() && std::string_view(" \t\r\n").find(raw[i]) != std::string_view::npos; ++i) {
+      const bool pair = raw[i] == '\r' && i + 1 < raw.size() && raw[i + 1] == '\n';
+      lines += (raw[i] == '\n' || raw[i] == '\r') && !pair ? 1 : 0;
+    }
+    if (lines == 0) {
+      if (i == begin) ++i;
+      text += raw.substr(begin, i - begin);
+      continue;
+    }
+    if (lines > 1 && i < raw.size() && !text.empty() && is_speakable(last_code_point(text))) text += '.';
+    text += ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string clean_text(std::string_view raw, std::string_view source) {
   if (const size_t offset = find_invalid_utf8(raw); offset != std::string_view::npos) {
     static constexpr char kHex[] = "0123456789abcdef";
@@ -59,16 +93,7 @@ std::string clean_text(std::string_view raw, std::string_view source) {
     fail(source, ": expected text without NUL, got a NUL at byte offset ", offset, "; remove it");
   }
   if (raw.starts_with("\xef\xbb\xbf")) raw.remove_prefix(3);
-  std::string text;
-  text.reserve(raw.size());
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] != '\r') {
-      text += raw[i];
-    } else if (i + 1 == raw.size() || raw[i + 1] != '\n') {
-      text += '\n';
-    }
-  }
-  return text;
+  return join_lines(raw);
 }
 
 bool is_white_space(int32_t code_point) {

@@ -24,10 +24,10 @@ void append_utf8(std::string& out, int32_t code_point);
 // U+10FFFF are invalid), or npos.
 size_t find_invalid_utf8(std::string_view text);
 
-// The text behind raw bytes, the same for every way in: a leading byte order mark is dropped, CRLF and a lone
-// CR become LF, all else is kept byte by byte. Line ends stay in the text that the model reads; the splitter
-// takes LF as a space and a blank line as the end of a sentence. Error naming source and byte offset (counted
-// in the raw bytes) for invalid UTF-8 and for NUL.
+// The text behind raw bytes, the same for every way in: a leading byte order mark is dropped, a line end (LF,
+// CRLF or CR) with the blanks around it becomes one space, a blank line after a word a full stop and a space
+// (it ends the sentence); all else is kept byte by byte. Error naming source and byte offset (counted in the
+// raw bytes) for invalid UTF-8 and for NUL.
 std::string clean_text(std::string_view raw, std::string_view source);
 
 // Unicode White_Space (no-break and ideographic spaces included, zero-width space not).

@@ -52,9 +52,13 @@ TEST_CASE("a leading byte order mark goes, a later one stays") {
   CHECK(clean_text("\xef\xbb\xbf\xef\xbb\xbfHi", "text") == "\xef\xbb\xbfHi");
 }
 
-TEST_CASE("CRLF and a lone CR become LF, blanks and blank lines stay") {
-  CHECK(clean_text("One.\r\nTwo.\rThree.\n\n  Four.\r", "text") == "One.\nTwo.\nThree.\n\n  Four.\n");
-  CHECK(clean_text("\r\r\n\n", "text") == "\n\n\n");
+TEST_CASE("a line end is a space, a blank line ends the sentence") {
+  CHECK(clean_text("One.\r\nTwo.\rThree.\n\n  Four.\r", "text") == "One. Two. Three. Four. ");
+  CHECK(clean_text("a soft \n\tbreak,  kept  blanks", "text") == "a soft break,  kept  blanks");
+  CHECK(clean_text("Heading\r\n \r\nBody\n\n", "text") == "Heading. Body ");
+  CHECK(clean_text("\xe7\xac\xac\n\n\xe4\xba\x8c\xe3\x80\x82\n\nc", "text") ==
+        "\xe7\xac\xac. \xe4\xba\x8c\xe3\x80\x82 c");
+  CHECK(clean_text("\r\r\n\n", "text") == " ");
 }
 
 TEST_CASE("trimming takes Unicode white space and nothing else") {
