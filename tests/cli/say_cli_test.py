@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import tool_process  # noqa: E402
 from tool_process import SayRunner, Tally, Wav, run_tool  # noqa: E402
 
 SHORT = ["--seed", "7", "-n", "4"]  # a run that ends soon; cut or not, its audio is whole
@@ -23,7 +24,7 @@ def streams_and_lists(runner):
         outcome = runner.say(arguments, environment={"DRAMA3_MODEL": "/nowhere"})
         runner.check(f"{arguments}: exit 0", outcome.code == 0 and outcome.stdout, outcome)
         runner.check(f"{arguments}: nothing on stderr", outcome.stderr == "", outcome)
-        runner.check(f"{arguments}: under half a second", outcome.seconds < 0.5, outcome)
+        runner.check(f"{arguments}: under half a second", outcome.seconds < 0.5 * tool_process.time_scale, outcome)
     runner.check("help begins with examples", runner.say(["--help"]).stdout.startswith(b"Examples:\n  # "))
     lines = runner.say(["--version"]).stdout.decode().splitlines()
     runner.check("version: first line", lines[0].split(" ")[0] == "drama3-say" and lines[0].count(".") == 2, lines)
@@ -206,14 +207,14 @@ def outputs(runner):
 
 def cut_and_repeated(runner):
     """Exit 3, and seeds."""
-    cut = runner.say(["hi there", "-o", "x.wav", "-n", "2", "--json", "--temperature", "1"])
+    cut = runner.say(["Hello there, how are you?", "-o", "x.wav", "-n", "12", "--json", "--temperature", "1"])
     document = json.loads(cut.stdout)
     runner.check("a cut output is exit 3 with its audio", cut.code == 3 and document["finish_reason"] == "length" and
-                 document["frames"] == 2 and not Wav((runner.path / "x.wav").read_bytes()).problem, cut)
+                 document["frames"] == 12 and not Wav((runner.path / "x.wav").read_bytes()).problem, cut)
     runner.check("a cut output warns", "warning: " in cut.stderr and "limit" in cut.stderr and document["warnings"], cut)
     seed = document["seed"]
     runner.check("a drawn seed is below 2^32", 0 <= seed < 2**32, seed)
-    again = runner.say(["hi there", "-o", "y.wav", "-n", "2", "--seed", str(seed), "--temperature", "1"])
+    again = runner.say(["Hello there, how are you?", "-o", "y.wav", "-n", "12", "--seed", str(seed), "--temperature", "1"])
     runner.check("the reported seed repeats the bytes",
                  (runner.path / "x.wav").read_bytes() == (runner.path / "y.wav").read_bytes(), again)
 
@@ -267,7 +268,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--say", required=True)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--time-scale", type=float, default=1)
     arguments = parser.parse_args()
+    tool_process.time_scale = arguments.time_scale
     tally = Tally()
     for group in [streams_and_lists, refusals, text_with_a_dash, environment, models, devices, verbosity,
                   json_documents, texts, outputs, cut_and_repeated, signals, terminal]:
