@@ -1,5 +1,4 @@
-// Outputs: complete or absent, mode kept, links followed, checks before long work, every failing call
-// survived.
+// Outputs: complete or absent, mode kept, links followed, checked early, every failing call survived.
 #include "lib/audio/output_file.h"
 
 #include <doctest/doctest.h>
