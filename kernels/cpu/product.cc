@@ -5,8 +5,6 @@
 
 #include <hwy/foreach_target.h>
 
-#include <hwy/cache_control.h>
-
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd-inl.h"
 #include "lib/base/scalars.h"
@@ -94,17 +92,41 @@ HWY_INLINE float block_scale(const std::byte* row, bool is_f32, int64_t block) {
   return value * kE4m3Unit;
 }
 
-// Asks for the weights kAhead bytes further on; behind the end of a row stands the row of the next tile.
-// Hardware prefetchers stop at pages, and a row is about one page long.
+// Asks for the weights that each row of the tile will have read kAhead bytes from now, which may be those of
+// the rows of a later tile. Into the second cache level, which keeps more reads in flight than the first:
+// hardware prefetchers alone stop at pages, and a row is about one page long.
 template <class Weight, int kRows, int kOuts>
-HWY_INLINE void prefetch_block(const Tile<Weight, kRows, kOuts>& tile, const Linear& weight, int64_t begin) {
+HWY_INLINE void prefetch_block(const Tile<Weight, kRows, kOuts>& tile, int64_t begin, const Linear& weight) {
   constexpr int64_t kSize = sizeof(typename Weight::Element);
+  constexpr int64_t kAhead = 2048 / kSize;  // elements
   constexpr int64_t kLine = 64 / kSize;     // elements
-  constexpr int64_t kAhead = 1024 / kSize;  // elements
   int64_t from = begin + kAhead;
-  if (from >= weight.in) from += kOuts * weight.weight.row_stride - weight.in;
+  int64_t row = 0;
+  if (from >= weight.in) {
+    row = from / weight.in * kOuts;
+    from %= weight.in;
+  }
+  const uintptr_t offset = static_cast<uintptr_t>((row * weight.weight.row_stride + from) * kSize);
   for (int o = 0; o < kOuts; ++o) {
-    for (int64_t k = 0; k < kScaleBlock; k += kLine) hwy::Prefetch(tile.w[o] + from + k);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(tile.w[o]) + offset;
+    for (int64_t k = 0; k < kScaleBlock; k += kLine) {
+      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<uintptr_t>(k * kSize)), 0, 2);
+    }
+  }
+}
+
+// sum += x w over the block of inputs at `begin`; whole blocks have a trip count that the compiler knows.
+template <class Weight, int kRows, int kOuts>
+HWY_INLINE void add_block(Floats (&sum)[kRows][kOuts], const Tile<Weight, kRows, kOuts>& tile, int64_t begin,
+                          int64_t inputs) {
+  if (begin + kScaleBlock > inputs) return accumulate(sum, tile, begin, inputs);
+  for (int64_t k = 0; k < kScaleBlock; k += kLanes) {
+    Floats w[kOuts];
+    for (int o = 0; o < kOuts; ++o) w[o] = Weight::read(tile.w[o] + begin + k);
+    for (int r = 0; r < kRows; ++r) {
+      const Floats x = load(tile.x[r] + begin + k);
+      for (int o = 0; o < kOuts; ++o) sum[r][o] = fma(x, w[o], sum[r][o]);
+    }
   }
 }
 
@@ -114,24 +136,23 @@ HWY_INLINE void sum_tile(Floats (&total)[kRows][kOuts], const Tile<Weight, kRows
   for (int r = 0; r < kRows; ++r) {
     for (int o = 0; o < kOuts; ++o) total[r][o] = zero();
   }
-  [[maybe_unused]] const bool f32_scales = weight.scale.type == DType::kF32;
-  for (int64_t begin = 0, block = 0; begin < weight.in; begin += kScaleBlock, ++block) {
-    const int64_t end = begin + kScaleBlock < weight.in ? begin + kScaleBlock : weight.in;
-    if constexpr (kRows == 1) prefetch_block(tile, weight, begin);
+  const bool f32_scales = weight.scale.type == DType::kF32;
+  for (int64_t begin = 0; begin < weight.in; begin += kScaleBlock) {
+    if constexpr (kRows == 1) prefetch_block(tile, begin, weight);
     if constexpr (!Weight::kScaled) {
-      accumulate(total, tile, begin, end);
-    } else {
-      Floats sum[kRows][kOuts];
+      add_block(total, tile, begin, weight.in);
+      continue;
+    }
+    Floats sum[kRows][kOuts];
+    for (int r = 0; r < kRows; ++r) {
+      for (int o = 0; o < kOuts; ++o) sum[r][o] = zero();
+    }
+    add_block(sum, tile, begin, weight.in);
+    for (int o = 0; o < kOuts; ++o) {
+      const Floats scale = splat(block_scale(tile.scale[o], f32_scales, begin / kScaleBlock));
       for (int r = 0; r < kRows; ++r) {
-        for (int o = 0; o < kOuts; ++o) sum[r][o] = zero();
-      }
-      accumulate(sum, tile, begin, end);
-      for (int o = 0; o < kOuts; ++o) {
-        const Floats scale = splat(block_scale(tile.scale[o], f32_scales, block));
-        for (int r = 0; r < kRows; ++r) {
-          if (tile.x_scale[r] != nullptr) sum[r][o] = sum[r][o] * splat(tile.x_scale[r][block]);
-          total[r][o] = fma(sum[r][o], scale, total[r][o]);
-        }
+        if (tile.x_scale[r] != nullptr) sum[r][o] = sum[r][o] * splat(tile.x_scale[r][begin / kScaleBlock]);
+        total[r][o] = fma(sum[r][o], scale, total[r][o]);
       }
     }
   }
