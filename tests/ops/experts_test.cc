@@ -133,18 +133,23 @@ TEST_CASE("experts agree with the definition where no activation is quantised") 
   }
 }
 
-TEST_CASE("quantised experts agree but for entries that one code may move") {
+TEST_CASE("quantised experts agree in all rows but those where one code fell the other way") {
   const Mixture mixture(6, 3, 256, 128, DType::kF8E4M3);
   RefOps ref;
   const std::vector<float> expected = run_experts(ref, mixture, 30, 30);
   const std::vector<float> got = cpu_result([&](Ops& ops) { return run_experts(ops, mixture, 30, 30); });
   REQUIRE(got.size() == expected.size());
-  double error = 0.0, size = 0.0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    error += (got[i] - expected[i]) * (got[i] - expected[i]);
-    size += expected[i] * expected[i];
+  int departed = 0;
+  for (size_t row = 0; row < 30; ++row) {
+    double error = 0.0, size = 0.0;
+    for (size_t i = row * 256; i < (row + 1) * 256; ++i) {
+      error += (got[i] - expected[i]) * (got[i] - expected[i]);
+      size += expected[i] * expected[i];
+    }
+    CHECK(std::sqrt(error / size) < 5e-3);
+    departed += std::sqrt(error / size) > 1e-5;
   }
-  CHECK(std::sqrt(error / size) < 5e-3);
+  CHECK(departed <= 3);
 }
 
 TEST_CASE("forced routing keeps the weights that the logits give") {
