@@ -98,11 +98,11 @@ class Lexer {
     }
     const std::string name(option.stands_for.empty() ? option.name : option.stands_for);
     const bool again = std::find(seen_.begin(), seen_.end(), name) != seen_.end();
-    if (again && option.form != ValueForm::kNone) {
+    if (again && option.form != ValueForm::kNone && !option.repeatable) {
       usage_error(spelled, ": expected once, got it again with the value ", in_quotes(*value), "; give --",
                   name, " once");
     }
-    if (again) return;
+    if (again && !option.repeatable) return;
     seen_.push_back(name);
     options->push_back("--" + name);
     if (value) options->push_back(*value);
@@ -155,12 +155,19 @@ void CommandLine::store(const Lexed& lexed) {
   CLI::App app;
   app.set_help_flag();
   std::deque<std::string> slots;  // keeps its addresses
+  std::deque<std::vector<std::string>> lists;
   std::vector<std::pair<std::string, CLI::Option*>> added;
   for (const Option& option : options_of(tool_)) {
     if (!option.stands_for.empty()) continue;
     const std::string name = "--" + std::string(option.name);
-    CLI::Option* entry =
-        option.form == ValueForm::kNone ? app.add_flag(name) : app.add_option(name, slots.emplace_back());
+    CLI::Option* entry = nullptr;
+    if (option.form == ValueForm::kNone) {
+      entry = app.add_flag(name);
+    } else if (option.repeatable) {
+      entry = app.add_option(name, lists.emplace_back())->allow_extra_args(false);
+    } else {
+      entry = app.add_option(name, slots.emplace_back());
+    }
     added.emplace_back(option.name, entry);
   }
   std::vector<std::string> arguments(lexed.options.rbegin(), lexed.options.rend());
@@ -170,7 +177,7 @@ void CommandLine::store(const Lexed& lexed) {
     usage_error("command line: ", error.what());
   }
   for (const auto& [name, entry] : added) {
-    if (entry->count() > 0) values_[name] = entry->results().front();
+    if (entry->count() > 0) values_[name] = entry->results();
   }
   positionals_ = lexed.positionals;
 }
@@ -178,7 +185,12 @@ void CommandLine::store(const Lexed& lexed) {
 const std::string& CommandLine::value(std::string_view name) const {
   const auto found = values_.find(name);
   INVARIANT(found != values_.end(), "option --", name, " was not given");
-  return found->second;
+  return found->second.front();
+}
+
+std::vector<std::string> CommandLine::values(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
 }
 
 }  // namespace drama3

@@ -38,6 +38,8 @@ class CommandLine {
   bool has(std::string_view name) const { return values_.contains(name); }
   // The value of an option that was given.
   const std::string& value(std::string_view name) const;
+  // Every value of an option that may be repeated, in order; empty when it was not given.
+  std::vector<std::string> values(std::string_view name) const;
   // The arguments that are not options, in order.
   const std::vector<std::string>& positionals() const { return positionals_; }
 
@@ -46,7 +48,7 @@ class CommandLine {
   void store(const Lexed& lexed);
 
   Tool tool_;
-  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> positionals_;
 };
 

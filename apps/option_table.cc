@@ -10,9 +10,16 @@ namespace {
 
 constexpr unsigned kSay = static_cast<unsigned>(Tool::kSay);
 constexpr unsigned kOracle = static_cast<unsigned>(Tool::kOracle);
-constexpr unsigned kAll = kSay | kOracle;
+constexpr unsigned kBench = static_cast<unsigned>(Tool::kBench);
+constexpr unsigned kAll = kSay | kOracle | kBench;
 
 constexpr std::array kOptions{
+    Option{.tools = kBench,
+           .name = "corpus",
+           .form = ValueForm::kOptional,
+           .value_name = "FILE",
+           .completion = Completion::kFile,
+           .help = "speak the corpus of this program, or that of FILE"},
     Option{.tools = kSay,
            .name = "output",
            .letter = 'o',
@@ -43,7 +50,7 @@ constexpr std::array kOptions{
            .completion = Completion::kFolder,
            .variable = "DRAMA3_MODEL",
            .help = "model folder in the published layout; default: the embedded voice"},
-    Option{.tools = kSay,
+    Option{.tools = kSay | kBench,
            .name = "device",
            .form = ValueForm::kRequired,
            .value_name = "DEVICE",
@@ -96,6 +103,54 @@ constexpr std::array kOptions{
                "most frames of the whole output, 46.4 ms each; default: none, 2048 for each piece of a long "
                "text"},
     Option{.tools = kSay, .name = "dump-tokens", .help = "print the token ids, one line a piece, and stop"},
+    Option{.tools = kBench,
+           .name = "passes",
+           .form = ValueForm::kRequired,
+           .value_name = "N",
+           .help = "times every item is spoken, 1 to 100; default 2"},
+    Option{.tools = kBench,
+           .name = "warmup",
+           .form = ValueForm::kRequired,
+           .value_name = "N",
+           .help = "untimed requests before the first pass, 0 to 100; default 1"},
+    Option{.tools = kBench,
+           .name = "filter",
+           .form = ValueForm::kRequired,
+           .value_name = "IDS",
+           .help = "only items whose id matches one of these patterns, as in 'short-*,edge-01'"},
+    Option{.tools = kBench,
+           .name = "baseline",
+           .form = ValueForm::kRequired,
+           .value_name = "FILE",
+           .completion = Completion::kFile,
+           .help = "compare with this baseline; default: the one of the backend and checkpoint beside the "
+                   "corpus"},
+    Option{.tools = kBench,
+           .name = "update-baseline",
+           .help = "record this run as the baseline, if every other gate passes"},
+    Option{.tools = kBench,
+           .name = "max-rtf",
+           .form = ValueForm::kRequired,
+           .value_name = "X",
+           .help = "fail when an item's median RTF (compute seconds / audio seconds) is above X"},
+    Option{.tools = kBench,
+           .name = "report",
+           .form = ValueForm::kRequired,
+           .value_name = "FILE",
+           .repeatable = true,
+           .completion = Completion::kFile,
+           .help = "write a report to FILE, .html or .md; may be repeated"},
+    Option{.tools = kBench,
+           .name = "show",
+           .form = ValueForm::kRequired,
+           .value_name = "IDS",
+           .help = "draw waveform and spectrogram of the items that match these patterns in the HTML report"},
+    Option{.tools = kBench,
+           .name = "save",
+           .form = ValueForm::kRequired,
+           .value_name = "DIR",
+           .completion = Completion::kFolder,
+           .help = "write the audio of pass 1 as DIR/ID.wav"},
     Option{.tools = kOracle,
            .name = "reference",
            .form = ValueForm::kRequired,
@@ -134,7 +189,7 @@ constexpr std::array kOptions{
         .implied = "-",
         .completion = Completion::kFile,
         .help = "write a report as JSON to FILE; bare or - for standard output (standard error with -o -)"},
-    Option{.tools = kOracle,
+    Option{.tools = kOracle | kBench,
            .name = "json",
            .form = ValueForm::kRequired,
            .value_name = "FILE",
@@ -216,6 +271,26 @@ constexpr std::array kPages{
                            "1\tit failed\n"
                            "2\tthe command line cannot be run\n"
                            "4\tit ran to the end and a bar was missed\n"
+                           "130, 141, 143\tended by SIGINT, SIGPIPE, SIGTERM\n"},
+    ToolPage{.tool = Tool::kBench,
+             .name = "drama3-bench",
+             .summary = "measure the engine on a corpus, with gates that its figures must pass",
+             .argument = "",
+             .description =
+                 "Speaks every item of the corpus several times, prints speed and digests, and judges them: "
+                 "same bytes in every pass and as recorded, ends of speech, streaming, memory.\n"
+                 "A figure whose gate failed is printed as INVALID. Under mpirun every process takes its own "
+                 "device and a share of the requests, where the build has MPI.\n"
+                 "The table goes to standard output, everything else to standard error.",
+             .examples =
+                 "drama3-bench --corpus\tall items, two passes, gates\n"
+                 "drama3-bench --corpus --filter 'short-*' --report bench.html --show short-01\ta report\n"
+                 "drama3-bench --corpus -m ~/drama-3 --device cuda:0 --max-rtf 0.2\ta ceiling\n"
+                 "mpirun -n 2 drama3-bench --corpus\ttwo devices, one table\n",
+             .exit_codes = "0\tevery gate passed\n"
+                           "1\tit failed\n"
+                           "2\tthe command line cannot be run\n"
+                           "4\tit ran to the end and a gate failed\n"
                            "130, 141, 143\tended by SIGINT, SIGPIPE, SIGTERM\n"},
 };
 

@@ -9,7 +9,7 @@
 namespace drama3 {
 
 // The command-line tools; values are bits of Option::tools.
-enum class Tool : unsigned { kSay = 1, kOracle = 2 };
+enum class Tool : unsigned { kSay = 1, kOracle = 2, kBench = 4 };
 
 // What follows an option's name.
 enum class ValueForm {
@@ -29,6 +29,7 @@ struct Option {
   ValueForm form = ValueForm::kNone;  // what follows the name
   std::string_view value_name = {};   // word for the value in --help, upper case
   std::string_view implied = {};      // value of a kOptional option given bare
+  bool repeatable = false;            // may be given several times, each with another value
   Completion completion = Completion::kNothing;
   std::string_view choices = {};     // offered values, separated by blanks
   std::string_view variable = {};    // environment variable with the same meaning
