@@ -15,6 +15,8 @@
 namespace drama3 {
 namespace {
 
+constexpr const char* kNoMemory = "memory: expected more of it, got none; close other programs";
+
 // Dies by the signal's default action, as if it had never been handled.
 [[noreturn]] void die_by(int signal_number) {
   ::signal(signal_number, SIG_DFL);
@@ -99,14 +101,10 @@ int run_body(Tool tool, std::span<const char* const> arguments, Messages& messag
   return body(command, messages);
 }
 
-}  // namespace
-
-int run_tool(Tool tool, int argc, char** argv, const ToolBody& body) {
-  set_signals();
+// Runs the body; an error that it throws is answered here, an allocation that fails on the way is not.
+int run_and_answer(Tool tool, std::span<const char* const> arguments, const ToolBody& body) {
   const std::string name(page_of(tool).name);
   Messages messages(name);
-  const std::span<const char* const> arguments(argv + (argc > 0 ? 1 : 0),
-                                               argc > 0 ? static_cast<size_t>(argc) - 1 : 0);
   const bool json = wants_json_on_stdout(tool, arguments);
   try {
     return run_body(tool, arguments, messages, body);
@@ -116,10 +114,25 @@ int run_tool(Tool tool, int argc, char** argv, const ToolBody& body) {
   } catch (const UsageError& error) {
     return answer_failure(tool, messages, json, error.what() + ("; see " + name + " --help"), kExitUsage);
   } catch (const std::bad_alloc&) {
-    return answer_failure(tool, messages, json, "memory: expected more of it, got none; close other programs",
-                          kExitFailed);
+    return answer_failure(tool, messages, json, kNoMemory, kExitFailed);
   } catch (const std::exception& error) {
     return answer_failure(tool, messages, json, error.what(), kExitFailed);
+  }
+}
+
+}  // namespace
+
+int run_tool(Tool tool, int argc, char** argv, const ToolBody& body) {
+  set_signals();
+  const size_t count = argc > 0 ? static_cast<size_t>(argc) - 1 : 0;
+  try {
+    return run_and_answer(tool, {argv + (argc > 0 ? 1 : 0), count}, body);
+  } catch (const std::bad_alloc&) {  // not even an answer could be allocated: pieces that need no memory
+    for (std::string_view part : {page_of(tool).name, std::string_view(": error: "),
+                                  std::string_view(kNoMemory), std::string_view("\n")}) {
+      write_stderr(part);
+    }
+    return kExitFailed;
   }
 }
 

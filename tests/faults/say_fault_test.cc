@@ -1,0 +1,124 @@
+// drama3-say under failing system calls and allocations: a clean error, no new file, the old output intact.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "apps/say.h"
+#include "lib/base/system_calls.h"
+#include "tests/audio/scratch_folder.h"
+#include "tests/store/failing_allocation.h"
+
+namespace drama3 {
+namespace {
+
+constexpr const char* kModel = DRAMA3_TEST_DATA "/golden/tiny";
+
+// Which use of operator new fails.
+struct AllocationFault {
+  uint64_t nth = 0;  // 0: none
+  bool from_there_on = false;
+};
+
+// What drama3-say said and did.
+struct SayRun {
+  int exit_code = 0;
+  uint64_t uses = 0;  // of the system call asked about
+  std::string complaint;
+};
+
+// Runs drama3-say on two frames with its standard error in a file.
+SayRun run_say(const ScratchFolder& folder, const ScratchFolder& log, SystemCall call = SystemCall::kOpen,
+               const AllocationFault& fault = {}) {
+  const std::string output = folder / "out.wav";
+  const std::string heard = log / "stderr";
+  std::vector<std::string> words{"drama3-say", "Hi.", "-o", output,         "-m", kModel,
+                                 "--seed=1",   "-n",  "2",  "--device=cpu", "-t", "1"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  const int kept = ::dup(STDERR_FILENO);
+  const int file = ::open(heard.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  ::dup2(file, STDERR_FILENO);
+  SayRun run;
+  testing::fail_allocation(fault.nth, fault.from_there_on);
+  run.exit_code = say_main(static_cast<int>(arguments.size()), arguments.data());
+  run.uses = system_call_count(call);
+  clear_faults();
+  testing::fail_allocation(0, false);
+  ::dup2(kept, STDERR_FILENO);
+  ::close(kept);
+  ::close(file);
+  run.complaint = bytes_of(heard);
+  return run;
+}
+
+int open_descriptors() {
+  int count = 0;
+  for (int fd = 0; fd < 256; ++fd) count += ::fcntl(fd, F_GETFD) != -1 ? 1 : 0;
+  return count;
+}
+
+// Judges one run with a fault, which it may also have survived.
+void judge(const SayRun& run, const ScratchFolder& folder, const std::string& whole) {
+  const bool failed = run.exit_code != 3;  // two frames are a cut output
+  CHECK(folder.entries() == 1);
+  if (!failed) {
+    CHECK(bytes_of(folder / "out.wav") == whole);
+    return;
+  }
+  CHECK(run.exit_code == 1);
+  CHECK(run.complaint.find("drama3-say: error: ") != std::string::npos);
+  CHECK(bytes_of(folder / "out.wav") == "old");
+}
+
+}  // namespace
+
+TEST_CASE("whatever system call fails, say fails cleanly") {
+  const ScratchFolder folder, log;
+  run_say(folder, log);
+  const std::string whole = bytes_of(folder / "out.wav");
+  REQUIRE(whole.size() == 44 + 2 * 2 * 2048);
+  const int descriptors = open_descriptors();
+  for (const SystemCall call :
+       {SystemCall::kOpen, SystemCall::kRead, SystemCall::kStat, SystemCall::kMap, SystemCall::kWrite,
+        SystemCall::kTruncate, SystemCall::kSync, SystemCall::kClose, SystemCall::kRename}) {
+    for (const bool from_there_on : {false, true}) {
+      const uint64_t uses = run_say(folder, log, call).uses;
+      REQUIRE(uses < 400);
+      for (uint64_t nth = 1; nth <= uses; ++nth) {
+        put_file(folder / "out.wav", "old");
+        set_fault({.call = call, .nth = nth, .error_number = EIO, .from_there_on = from_there_on});
+        const SayRun run = run_say(folder, log);
+        INFO("call ", static_cast<int>(call), " number ", nth, " of ", uses, ", exit ", run.exit_code, ": ",
+             run.complaint);
+        judge(run, folder, whole);
+        CHECK(open_descriptors() == descriptors);
+      }
+    }
+  }
+}
+
+TEST_CASE("whatever allocation fails, say fails cleanly") {
+  const ScratchFolder folder, log;
+  run_say(folder, log);
+  const std::string whole = bytes_of(folder / "out.wav");
+  run_say(folder, log, SystemCall::kOpen, {.nth = UINT64_MAX});
+  const uint64_t total = testing::allocations_seen();
+  MESSAGE("a run allocates ", total, " times");
+  // Loading allocates tens of thousands of times in the same loops: the first and last of them one by one, a
+  // sample of those between.
+  for (const bool from_there_on : {false, true}) {
+    for (uint64_t nth = 1; nth <= total; nth += nth < 60 || nth + 60 > total ? 1 : total / 97 + 1) {
+      put_file(folder / "out.wav", "old");
+      const SayRun run =
+          run_say(folder, log, SystemCall::kOpen, {.nth = nth, .from_there_on = from_there_on});
+      INFO("allocation ", nth, " of ", total, ", exit ", run.exit_code, ": ", run.complaint);
+      judge(run, folder, whole);
+    }
+  }
+}
+
+}  // namespace drama3
