@@ -101,6 +101,16 @@ def check_bash_completion(prefix):
     check("bash completes names and choices", done.stdout.split() == ["--format", "flac"], done.stdout + done.stderr)
 
 
+def check_voice(prefix, scratch):
+    """The installed program speaks with the installed voice, without a source tree."""
+    if not (prefix / "share/drama3/voice-mini").is_dir():
+        return
+    done = subprocess.run([prefix / "bin/drama3-say", "Hi.", "-o", scratch / "hi.wav", "-n", "2", "--device", "cpu"],
+                          capture_output=True, text=True, cwd=scratch)
+    check("the installed voice speaks", done.returncode in (0, 3) and "share/drama3/voice-mini" in done.stderr,
+          done.stderr)
+
+
 def check_consumers(arguments, prefix, libdir, scratch):
     version = re.search(r'DRAMA3_VERSION "([^"]+)"', (prefix / "include/drama3/version.h").read_text()).group(1)
     expected = f"{version} Hello. cpu\n"
@@ -157,6 +167,7 @@ def main():
         libdir = check_files(prefix)
         check_pages(prefix)
         check_bash_completion(prefix)
+        check_voice(prefix, scratch)
         check_consumers(arguments, prefix, libdir, scratch)
     check_old_versions(arguments)
     print(f"{passed} passed, {failed} failed")
