@@ -113,11 +113,12 @@ __device__ void weigh_values(float2 (&o)[ValueSplit<Dim>::kHeads], const AttendS
 #pragma unroll
   for (int i = 0; i < Split::kHeads; ++i) o[i] = make_float2(0.0f, 0.0f);
   if (first_head >= group) return;
+  const T* values = static_cast<const T*>(args.values) + kv_head * Dim;
+  int slot = (chunk * kChunk + begin) % args.slots;
 #pragma unroll 8
   for (int index = begin; index < end; ++index) {
-    const int position = chunk * kChunk + index;
-    const T* value = static_cast<const T*>(args.values) + position % args.slots * stride + kv_head * Dim;
-    const float2 v = load2(value + 2 * pair);
+    const float2 v = load2(values + slot * stride + 2 * pair);
+    slot = slot + 1 == args.slots ? 0 : slot + 1;
 #pragma unroll
     for (int i = 0; i < Split::kHeads; ++i) {
       const float weight = first_head + i < group ? shared.weight[first_head + i][index] : 0.0f;
@@ -235,18 +236,23 @@ __device__ void merge_partials(const AttendArgs& args, int kv_head, int first_ch
   const int pair = static_cast<int>(threadIdx.x) % Split::kPairs;
   const int first_head = static_cast<int>(threadIdx.x) / Split::kPairs * Split::kHeads;
   const int chunks = last_chunk - first_chunk + 1;
+  Running running[Split::kHeads];
+#pragma unroll 4  // the loads of several chunks and all heads are in flight together
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+#pragma unroll
+    for (int i = 0; i < Split::kHeads; ++i) {
+      const int head = first_head + i;
+      if (head < group) {
+        const float* at =
+            args.partial + (static_cast<int64_t>(chunk) * args.heads + kv_head * group + head) * kRecord;
+        merge(running[i], __ldcg(at + Dim), __ldcg(at + Dim + 1),
+              make_float2(__ldcg(at + 2 * pair), __ldcg(at + 2 * pair + 1)));
+      }
+    }
+  }
   for (int i = 0; i < Split::kHeads; ++i) {
     const int head = first_head + i;
-    if (head >= group) break;
-    Running running;
-    const float* record = args.partial + (static_cast<int64_t>(kv_head) * group + head) * kRecord;
-    const int64_t step = static_cast<int64_t>(args.heads) * kRecord;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const float* at = record + chunk * step;
-      merge(running, __ldcg(at + Dim), __ldcg(at + Dim + 1),
-            make_float2(__ldcg(at + 2 * pair), __ldcg(at + 2 * pair + 1)));
-    }
-    write_pair<T, Dim>(args, 0, kv_head * group + head, pair, running);
+    if (head < group) write_pair<T, Dim>(args, 0, kv_head * group + head, pair, running[i]);
   }
 }
 

@@ -27,6 +27,7 @@ class CudaOps final : public Ops {
   std::string_view name() const override { return "cuda"; }
   DType activation_type() const override { return DType::kBF16; }
   DType codec_type() const override { return DType::kF16; }
+  int64_t max_rows() const override { return 256; }
   CudaCounters counters() const;
 
   Buffer allocate(DType type, const Shape& shape) override;

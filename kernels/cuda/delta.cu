@@ -19,12 +19,47 @@ __device__ inline float decay_of(float a, float a_log, float dt_bias) {
   return expf(-expf(a_log) * softplus);
 }
 
-// The convolved and activated value of a channel; history oldest first.
-__device__ inline float conv_value(const float* history, float x, const float* weight, int taps, int channels,
-                                   int channel) {
+// A channel's taps and carried inputs, in registers: loops over taps are unrolled to the largest number of
+// them.
+struct Taps {
+  float weight[kMaxTaps];       // the last is the current row's; unused ones are 0 and come first
+  float history[kMaxTaps - 1];  // oldest first, in the same places as the weights
+};
+
+__device__ inline void load_weights(Taps& taps, const float* conv, int count, int channels, int channel) {
+#pragma unroll
+  for (int i = 0; i < kMaxTaps; ++i) {
+    const int tap = i - (kMaxTaps - count);
+    taps.weight[i] = tap >= 0 ? conv[tap * channels + channel] : 0.0f;
+  }
+}
+
+__device__ inline void load_history(Taps& taps, const Rows<bf16>& tail, int count, int channel) {
+#pragma unroll
+  for (int i = 0; i + 1 < kMaxTaps; ++i) {
+    const int tap = i - (kMaxTaps - count);
+    taps.history[i] = tap >= 0 ? widen(tail.row(tap)[channel]) : 0.0f;
+  }
+}
+
+// The convolved and activated value; x then becomes the youngest of the history.
+__device__ inline float conv_value(Taps& taps, float x) {
   float sum = 0.0f;
-  for (int tap = 0; tap + 1 < taps; ++tap) sum = fmaf(weight[tap * channels + channel], history[tap], sum);
-  return silu(fmaf(weight[(taps - 1) * channels + channel], x, sum));
+#pragma unroll
+  for (int i = 0; i + 1 < kMaxTaps; ++i) sum = fmaf(taps.weight[i], taps.history[i], sum);
+  sum = fmaf(taps.weight[kMaxTaps - 1], x, sum);
+#pragma unroll
+  for (int i = 0; i + 2 < kMaxTaps; ++i) taps.history[i] = taps.history[i + 1];
+  taps.history[kMaxTaps - 2] = x;
+  return silu(sum);
+}
+
+__device__ inline void store_history(const Rows<bf16>& tail, const Taps& taps, int count, int channel) {
+#pragma unroll
+  for (int i = 0; i + 1 < kMaxTaps; ++i) {
+    const int tap = i - (kMaxTaps - count);
+    if (tap >= 0) tail.row(tap)[channel] = narrow<bf16>(taps.history[i]);
+  }
 }
 
 // One row of one value head in shared memory.
@@ -128,17 +163,14 @@ __global__ void __launch_bounds__(64) delta_conv_kernel(const DeltaArgs args) {
   allow_next();
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= args.channels) return;
-  float history[kMaxTaps - 1] = {};
-  for (int tap = 0; tap + 1 < args.taps; ++tap) history[tap] = widen(args.tail.row(tap)[channel]);
-#pragma unroll 4
+  Taps taps;
+  load_weights(taps, args.conv, args.taps, args.channels, channel);
+  load_history(taps, args.tail, args.taps, channel);
+#pragma unroll 8
   for (int r = 0; r < args.rows; ++r) {
-    const float x = widen(args.qkv.row(r)[channel]);
-    args.out.row(r)[channel] =
-        narrow<bf16>(conv_value(history, x, args.conv, args.taps, args.channels, channel));
-    for (int tap = 0; tap + 2 < args.taps; ++tap) history[tap] = history[tap + 1];
-    if (args.taps > 1) history[args.taps - 2] = x;
+    args.out.row(r)[channel] = narrow<bf16>(conv_value(taps, widen(args.qkv.row(r)[channel])));
   }
-  for (int tap = 0; tap + 1 < args.taps; ++tap) args.tail.row(tap)[channel] = narrow<bf16>(history[tap]);
+  store_history(args.tail, taps, args.taps, channel);
 }
 
 __global__ void __launch_bounds__(256) delta_gate_kernel(const DeltaArgs args) {
@@ -200,21 +232,21 @@ __global__ void __launch_bounds__(kDeltaThreads) delta_fused_kernel(const DeltaA
   const int part = thread / kDeltaWidth, column = thread % kDeltaWidth;
   float state[kGroupKeys];
   load_state(state, args.memory, head);  // written a frame ago: needs no wait
-  wait_for_previous();
-  allow_next();
-
   int channel = key_head * kDeltaWidth + column;
   if (part == 1) channel += keys;
   if (part == 2) channel = 2 * keys + head * kDeltaWidth + column;
-  float history[kMaxTaps - 1] = {};
-  float x = 0.0f;
+  Taps taps;
+  if (part < 3) load_weights(taps, args.conv, args.taps, args.channels, channel);
+  const float a_log = args.a_log[head], dt_bias = args.dt_bias[head];
+  wait_for_previous();
+  allow_next();
+
   if (part < 3) {
-    for (int tap = 0; tap + 1 < args.taps; ++tap) history[tap] = widen(args.tail.row(tap)[channel]);
-    x = widen(args.qkv.row(0)[channel]);
+    load_history(taps, args.tail, args.taps, channel);
     float* line = part == 0 ? row.q : part == 1 ? row.k : row.v;
-    line[column] = rounded<bf16>(conv_value(history, x, args.conv, args.taps, args.channels, channel));
+    line[column] = rounded<bf16>(conv_value(taps, widen(args.qkv.row(0)[channel])));
   } else if (column == 0) {
-    gates[0] = decay_of(widen(args.a.row(0)[head]), args.a_log[head], args.dt_bias[head]);
+    gates[0] = decay_of(widen(args.a.row(0)[head]), a_log, dt_bias);
     gates[1] = sigmoid(widen(args.b.row(0)[head]));
   }
   cluster_arrive();
@@ -228,11 +260,7 @@ __global__ void __launch_bounds__(kDeltaThreads) delta_fused_kernel(const DeltaA
     gated_norm_row(args.out.row(0) + at, row.read, args.z.row(0) + at, args.norm, args.eps, kDeltaWidth);
   }
   cluster_wait();  // every block of the cluster has read the tail
-  if (part == 2 || (part < 2 && head % ratio == 0)) {
-    for (int tap = 0; tap + 2 < args.taps; ++tap)
-      args.tail.row(tap)[channel] = narrow<bf16>(history[tap + 1]);
-    if (args.taps > 1) args.tail.row(args.taps - 2)[channel] = narrow<bf16>(x);
-  }
+  if (part == 2 || (part < 2 && head % ratio == 0)) store_history(args.tail, taps, args.taps, channel);
 }
 
 unsigned blocks_of(int64_t count, int each) { return static_cast<unsigned>((count + each - 1) / each); }

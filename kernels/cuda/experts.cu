@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kGateUpThreads) gate_up_kernel(const ExpertArg
     expert = routed.expert[blockIdx.y];
     if (tile == 0 && blockIdx.y == 0 && thread < args.route.top_k) {
       args.route.indices[thread] = routed.expert[thread];
-      args.route.weights[thread] = routed.weight[thread];
+      args.route.weights[thread] = slot_weight(routed, args.route, thread);
     }
   } else {
     first = args.list.offsets[expert];

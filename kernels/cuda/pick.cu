@@ -51,24 +51,76 @@ __device__ void sort_descending(uint64_t* words, int count) {
   }
 }
 
-// The drawn entry: running sums in sorted order by one thread, as the definition has them.
-__device__ int draw(const uint64_t* words, int n, const Sampling& sampling, float uniform) {
-  int kept = 0;
-  float total = 0.0f;
-  const int limit = sampling.top_k > 0 ? min(n, sampling.top_k) : n;
-  while (kept < limit && (kept == 0 || total < sampling.top_p)) total += probability_of(words[kept++]);
-  float running = 0.0f;
-  for (int i = 0; i < kept; ++i) {
-    running += probability_of(words[i]) / total;
-    if (running > uniform) return index_of(words[i]);
+// Sum of the values of all threads before this one: a tree in each warp, then warps in ascending order.
+__device__ float sum_before(float value, float* warp_sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  float through = value;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const float other = __shfl_up_sync(kAllLanes, through, step);
+    if (lane >= step) through += other;
   }
-  return index_of(words[kept - 1]);
+  if (lane == 31) warp_sums[warp] = through;
+  __syncthreads();  // sums of all warps are written
+  const float before = __shfl_up_sync(kAllLanes, through, 1);
+  float base = 0.0f;
+  for (int i = 0; i < warp; ++i) base += warp_sums[i];
+  return lane > 0 ? base + before : base;
+}
+
+struct DrawShared {
+  float warp_sums[kPickThreads / 32];
+  float total;  // of the kept entries
+  int kept;
+  int drawn;
+};
+
+// The drawn entry of the sorted words. Each thread sums its own run of entries in order; runs are added by
+// sum_before.
+__device__ int draw(DrawShared& shared, const uint64_t* words, int n, int sorted, const Sampling& sampling,
+                    float uniform) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int each = (sorted + kPickThreads - 1) / kPickThreads;
+  const int first = thread * each, end = min(n, first + each);
+  const int limit = sampling.top_k > 0 ? min(n, sampling.top_k) : n;
+  float mine = 0.0f;
+  for (int i = first; i < end; ++i) mine += probability_of(words[i]);
+  const float before = sum_before(mine, shared.warp_sums);
+  if (thread == 0) shared.kept = limit, shared.drawn = n;
+  __syncthreads();  // kept and drawn have their largest values
+  float running = before;
+  for (int i = first; i < end; ++i) {
+    if (i > 0 && running >= sampling.top_p) {
+      atomicMin(&shared.kept, i);
+      break;
+    }
+    running += probability_of(words[i]);
+  }
+  __syncthreads();  // kept is known
+  const int kept = shared.kept;
+  if (first < kept && kept <= first + each) {  // the last kept entry is in this run
+    float total = before;
+    for (int i = first; i < kept; ++i) total += probability_of(words[i]);
+    shared.total = total;
+  }
+  __syncthreads();  // total is known
+  running = before;
+  for (int i = first; i < min(end, kept); ++i) {
+    running += probability_of(words[i]);
+    if (running / shared.total > uniform) {
+      atomicMin(&shared.drawn, i);
+      break;
+    }
+  }
+  __syncthreads();  // drawn is known
+  return index_of(words[min(shared.drawn, kept - 1)]);
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kPickThreads) pick_kernel(const T* logits, const PickArgs args) {
   __shared__ float best[kReduceThreads];
   __shared__ int index[kReduceThreads];
+  __shared__ DrawShared shared;
   wait_for_previous();
   allow_next();
   uint64_t* words = reinterpret_cast<uint64_t*>(dynamic_shared());
@@ -117,11 +169,10 @@ __global__ void __launch_bounds__(kPickThreads) pick_kernel(const T* logits, con
   }
   __syncthreads();  // all words are written
   sort_descending(words, args.sorted);
-  if (thread == 0) {
-    const float uniform =
-        draw_uniform(sampling.seed, static_cast<uint32_t>(*args.frame), static_cast<uint32_t>(args.codebook));
-    *args.code = draw(words, args.n, sampling, uniform);
-  }
+  const float uniform =
+      draw_uniform(sampling.seed, static_cast<uint32_t>(*args.frame), static_cast<uint32_t>(args.codebook));
+  const int drawn = draw(shared, words, args.n, args.sorted, sampling, uniform);
+  if (thread == 0) *args.code = drawn;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kReduceThreads) route_kernel(const RouteArgs a
   const int slot = static_cast<int>(threadIdx.x);
   if (slot < args.top_k) {
     args.indices[row * args.stride + slot] = routed.expert[slot];
-    args.weights[row * args.stride + slot] = routed.weight[slot];
+    args.weights[row * args.stride + slot] = slot_weight(routed, args, slot);
   }
 }
 
@@ -49,31 +49,30 @@ __global__ void __launch_bounds__(256) quantize_kernel(const QuantizeArgs args) 
   if (lane == 0) args.scales.row(row)[group] = scale;
 }
 
-// One block; thread = expert.
+// One block. The order of an expert's pairs does not matter: each is a column of its own in the products.
 __global__ void __launch_bounds__(kListThreads) list_kernel(const PairList list, const RouteArgs route) {
-  __shared__ int counts[kListThreads + 1];
+  __shared__ int counts[kListThreads];
+  __shared__ int cursor[kListThreads];
   wait_for_previous();
   allow_next();
   const int thread = static_cast<int>(threadIdx.x);
   const int pairs = route.rows * route.top_k;
-  int count = 0;
-  for (int pair = 0; pair < pairs; ++pair) {
-    count += route.indices[pair / route.top_k * route.stride + pair % route.top_k] == thread;
+  counts[thread] = 0;
+  __syncthreads();  // counts are zero
+  for (int pair = thread; pair < pairs; pair += kListThreads) {
+    atomicAdd(&counts[route.indices[pair / route.top_k * route.stride + pair % route.top_k]], 1);
   }
-  counts[thread + 1] = count;
-  if (thread == 0) counts[0] = 0;
-  __syncthreads();  // all counts are written
-  if (thread == 0) {
-    for (int expert = 0; expert < kListThreads; ++expert) counts[expert + 1] += counts[expert];
-  }
-  __syncthreads();  // counts are offsets
-  int at = counts[thread];
-  for (int pair = 0; pair < pairs; ++pair) {
-    if (route.indices[pair / route.top_k * route.stride + pair % route.top_k] == thread)
-      list.pairs[at++] = pair;
-  }
-  if (thread < route.experts) list.offsets[thread + 1] = counts[thread + 1];
+  __syncthreads();  // all pairs are counted
+  int begin = 0;
+  for (int expert = 0; expert < thread; ++expert) begin += counts[expert];
+  cursor[thread] = begin;
+  if (thread < route.experts) list.offsets[thread + 1] = begin + counts[thread];
   if (thread == 0) list.offsets[0] = 0;
+  __syncthreads();  // every expert's first place is known
+  for (int pair = thread; pair < pairs; pair += kListThreads) {
+    const int expert = route.indices[pair / route.top_k * route.stride + pair % route.top_k];
+    list.pairs[atomicAdd(&cursor[expert], 1)] = pair;
+  }
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ void Tower::layer(const Scratch& s, const LayerWeights& weights, const KvCache& 
 
   const Projection gate_up[] = {{s.gate, &weights.gate}, {s.up, &weights.up}};
   ops_.project(gate_up, s.normed);
-  ops_.swiglu(s.gate, s.gate, s.up);
-  ops_.linear(s.update, s.gate, weights.down);
+  ops_.swiglu(s.product, s.gate, s.up);
+  ops_.linear(s.update, s.product, weights.down);
   ops_.add_rms_norm(s.x, s.y, s.update, weights.out_norm);
 }
 

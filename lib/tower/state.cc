@@ -30,6 +30,7 @@ Scratch make_scratch(Workspace& workspace, const Config& config) {
           .update = workspace.take(type, Shape{rows, config.dim}),
           .gate = workspace.take(type, Shape{rows, config.ffn}),
           .up = workspace.take(type, Shape{rows, config.ffn}),
+          .product = workspace.take(type, Shape{rows, config.ffn}),
           .attention = {.query = workspace.take(type, Shape{rows, width}),
                         .key = workspace.take(type, Shape{rows, kv_width})},
           .logits = workspace.take(DType::kF32, Shape{1, config.code_vocabulary})};
@@ -38,7 +39,7 @@ Scratch make_scratch(Workspace& workspace, const Config& config) {
 Scratch first_rows(const Scratch& scratch, int64_t rows) {
   Scratch s = scratch;
   for (View* view : {&s.embedding, &s.pair, &s.x, &s.y, &s.normed, &s.qkv, &s.mixed, &s.update, &s.gate,
-                     &s.up, &s.attention.query, &s.attention.key}) {
+                     &s.up, &s.product, &s.attention.query, &s.attention.key}) {
     *view = view->rows_from(0, rows);
   }
   return s;

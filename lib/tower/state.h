@@ -27,6 +27,7 @@ struct Scratch {
   View update;     // [max_rows, dim]
   View gate;       // [max_rows, ffn]
   View up;         // [max_rows, ffn]
+  View product;    // [max_rows, ffn] apart from gate, so that a backend can merge it into what reads it
   AttentionScratch attention;
   View logits;  // [1, code_vocabulary] F32
 };

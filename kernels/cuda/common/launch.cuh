@@ -31,7 +31,9 @@ struct Geometry {
 template <typename... Params, typename... Args>
 void launch(LaunchQueue& queue, void (*kernel)(Params...), const Geometry& geometry, const Args&... args) {
   if (geometry.grid.x == 0 || geometry.grid.y == 0 || geometry.grid.z == 0) return;
-  if (geometry.shared > 48 * 1024) {
+  // 48 KiB is the limit for static and dynamic memory together; no kernel has more than 32 KiB of static
+  // memory.
+  if (geometry.shared > 16 * 1024) {
     CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(geometry.shared)));

@@ -56,9 +56,16 @@ template <typename T>
 __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, int dim, float eps,
                                     T* copy = nullptr) {
   const int thread = static_cast<int>(threadIdx.x);
+  const int first = 8 * thread;
+  const bool holds = thread < kReduceThreads && first < dim;
+  float kept[8], gain[8];  // of the first eight columns of the thread: read once, gains beside the row
   float sum = 0.0f;
-  if (thread < kReduceThreads) {
-    for (int i = 8 * thread; i < dim; i += 8 * kReduceThreads) {
+  if (holds) {
+    load8(kept, in + first);
+    load8(gain, weight + first);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum = fmaf(kept[j], kept[j], sum);
+    for (int i = first + 8 * kReduceThreads; i < dim; i += 8 * kReduceThreads) {
       float x[8];
       load8(x, in + i);
 #pragma unroll
@@ -66,14 +73,17 @@ __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, in
     }
   }
   const float scale = rsqrtf(block_sum(sum) / static_cast<float>(dim) + eps);
-  for (int i = 8 * thread; i < dim; i += 8 * static_cast<int>(blockDim.x)) {
-    float x[8], gain[8];
-    load8(x, in + i);
-    load8(gain, weight + i);
+  if (!holds) return;
+  for (int i = first; i < dim; i += 8 * kReduceThreads) {
+    if (i > first) {
+      load8(kept, in + i);
+      load8(gain, weight + i);
+    }
+    float y[8];
 #pragma unroll
-    for (int j = 0; j < 8; ++j) x[j] = norm_value<T>(x[j], scale, gain[j]);
-    store8(out + i, x);
-    if (copy != nullptr) store8(copy + i, x);
+    for (int j = 0; j < 8; ++j) y[j] = norm_value<T>(kept[j], scale, gain[j]);
+    store8(out + i, y);
+    if (copy != nullptr) store8(copy + i, y);
   }
 }
 

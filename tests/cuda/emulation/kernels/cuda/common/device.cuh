@@ -56,6 +56,11 @@ T __shfl_sync(unsigned, T value, int from) {
 }
 
 template <typename T>
+T __shfl_up_sync(unsigned, T value, int step) {
+  return exchanged(value, emulation::lane() >= step ? emulation::lane() - step : emulation::lane());
+}
+
+template <typename T>
 T __ldcg(const T* at) {
   return *at;
 }
@@ -67,6 +72,12 @@ template <typename T>
 T atomicAdd(T* at, T value) {
   const T old = *at;
   *at += value;
+  return old;
+}
+template <typename T>
+T atomicMin(T* at, T value) {
+  const T old = *at;
+  *at = std::min(old, value);
   return old;
 }
 inline float __uint_as_float(uint32_t bits) {
