@@ -115,7 +115,7 @@ __device__ void weigh_values(float2 (&o)[ValueSplit<Dim>::kHeads], const AttendS
   if (first_head >= group) return;
   const T* values = static_cast<const T*>(args.values) + kv_head * Dim;
   int slot = (chunk * kChunk + begin) % args.slots;
-#pragma unroll 8
+#pragma unroll 32  // so many value rows are in flight at once
   for (int index = begin; index < end; ++index) {
     const float2 v = load2(values + slot * stride + 2 * pair);
     slot = slot + 1 == args.slots ? 0 : slot + 1;

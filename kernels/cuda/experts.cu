@@ -280,7 +280,10 @@ __device__ void down_slot(DownShared& shared, f16* xs, const ExpertArgs& args, i
   if (lane * 16 < experts.ffn) {
     const float* activation = args.activation + static_cast<int64_t>(slot) * experts.ffn + lane * 16;
 #pragma unroll
-    for (int i = 0; i < 16; ++i) x[i] = activation[i];
+    for (int i = 0; i < 16; i += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(activation + i);
+      x[i] = four.x, x[i + 1] = four.y, x[i + 2] = four.z, x[i + 3] = four.w;
+    }
   }
   __align__(16) f16 quantized[16];
   const float scale = quantize_group<8>(quantized, x);

@@ -222,17 +222,19 @@ int main(int argc, char** argv) {
     return prompt;
   };
   std::vector<int32_t> codes(10);
-  const auto first_frame = [&](int rows) {
+  const auto first_frame = [&](int rows, bool shown) {
     const double begin = now();
     generator.start(prompt_of(rows), {.seed = 5}, 256);
     const double prompt = now();
     generator.next(codes);
+    if (!shown) return;
+    const double end = now();
     std::printf(" \"prompt_%d_ms\": %.2f, \"first_frame_after_ms\": %.2f,\n", rows, (prompt - begin) * 1e3,
-                (now() - prompt) * 1e3);
+                (end - prompt) * 1e3);
   };
-  first_frame(150);
-  first_frame(150);
-  first_frame(kContext);
+  first_frame(150, /*shown=*/false);
+  first_frame(150, /*shown=*/true);
+  first_frame(kContext, /*shown=*/true);
   std::vector<double> times;
   const int64_t allocations = cuda_counters(ops).allocations;
   uint64_t hash = 1469598103934665603u;
