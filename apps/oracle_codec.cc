@@ -86,6 +86,7 @@ void check_stages(Replay& replay, ReferenceFile& file) {
 
 void check_encoding(Replay& replay, ReferenceFile& file) {
   if (!file.has("encode.wav")) return;
+  if (replay.half_codec()) return replay.remarks.push_back("encode.* left out: the encoder runs in F32 only");
   if (!replay.model.codec.encoder)
     return replay.remarks.push_back("codec.pth holds no encoder: encode.* left out");
   Ops& ops = replay.ops;
