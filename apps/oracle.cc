@@ -63,7 +63,7 @@ int oracle(const CommandLine& command, Messages& messages) {
       {.quantize_activations = options.quantize_activations, .force_routing = options.force_routing});
   if (options.dump) replay.dump.enable();
   run_stages(replay, options, messages);
-  if (options.dump) replay.dump.write(*options.dump);
+  if (options.dump) replay.dump.write(*options.dump, options.reference);
   for (const std::string& remark : replay.remarks) messages.note(remark);
 
   OracleReport report = report_of(replay, options, backend);

@@ -5,6 +5,13 @@ namespace drama3 {
 namespace {
 
 constexpr const char* kFile = "backbone.safetensors";
+constexpr const char* kGreedy = "greedy.safetensors";
+constexpr const char* kRecorded = "reference.safetensors";
+
+// One row as a tensor of rank 1.
+FloatTensor vector_of(const FloatTensor& tensor, int64_t row) {
+  return {Shape{tensor.cols()}, rows_of(tensor, row, 1).values};
+}
 
 void check_quantisation(Replay& replay, ReferenceFile& file) {
   if (!file.has("quant.x")) return;
@@ -134,7 +141,7 @@ void check_cases(Replay& replay, ReferenceFile& file) {
 }
 
 void check_greedy(Replay& replay, const GreedyText& text) {
-  ReferenceFile& file = *replay.reference.file("greedy.safetensors");
+  ReferenceFile& file = *replay.reference.file(kGreedy);
   const std::string name = "greedy:" + text.name + ".";
   const FloatTensor hidden = run_backbone(replay, text.rows(), {}).hidden;
   const FloatTensor frames = rows_of(hidden, text.prompt() - 1, text.frames());
@@ -149,10 +156,16 @@ void check_greedy(Replay& replay, const GreedyText& text) {
   replay.compare({.tensor = name + "frame.*.semantic_logits", .subject = Subject::kLogits, .logits = true},
                  logits, want);
   replay.compare_argmax(name + "codes[0] (argmax)", logits, want);
+  replay.dump.add(kGreedy, text.name + ".codes", transposed(text.codes));
+  replay.dump.add(kGreedy, text.name + ".prompt_hidden", rows_of(hidden, 0, text.prompt()));
+  for (int64_t f = 0; f < text.frames(); ++f) {
+    replay.dump.add(kGreedy, join(frame, f, ".hidden"), vector_of(frames, f));
+    replay.dump.add(kGreedy, join(frame, f, ".semantic_logits"), vector_of(logits, f));
+  }
 }
 
 void check_recorded(Replay& replay) {
-  ReferenceFile* file = replay.reference.file("reference.safetensors");
+  ReferenceFile* file = replay.reference.file(kRecorded);
   if (file == nullptr) return replay.remarks.push_back("reference.safetensors is not in the reference");
   const RecordedPrompt prompt = recorded_prompt(replay);
   const FloatTensor hidden = run_backbone(replay, prompt.rows, {}).hidden;
@@ -163,6 +176,9 @@ void check_recorded(Replay& replay) {
   replay.compare({.tensor = "reference:semantic_logits", .subject = Subject::kLogits, .logits = true}, logits,
                  want);
   replay.compare_argmax("reference:frame[0] (argmax)", logits, want);
+  for (const char* name : {"ids", "codes", "frame"}) replay.dump.add(kRecorded, name, file->ints(name));
+  replay.dump.add(kRecorded, "hidden", hidden);
+  replay.dump.add(kRecorded, "semantic_logits", vector_of(logits, 0));
 }
 
 }  // namespace

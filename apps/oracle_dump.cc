@@ -5,9 +5,15 @@
 
 #include "lib/audio/output_file.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/store/safetensors_writer.h"
 
 namespace drama3 {
+namespace {
+
+constexpr uint64_t kLargestDocument = 64 << 20;
+
+}  // namespace
 
 void Dump::add(const std::string& file, const std::string& name, FloatTensor tensor) {
   if (enabled_) files_[file].floats[name] = std::move(tensor);
@@ -21,7 +27,7 @@ void Dump::add_bytes(const std::string& file, const std::string& name, IntTensor
   if (enabled_) files_[file].bytes[name] = {tensor.shape, {tensor.values.begin(), tensor.values.end()}};
 }
 
-void Dump::write(const std::string& folder) const {
+void Dump::write(const std::string& folder, const std::string& reference) const {
   std::error_code problem;
   std::filesystem::create_directories(folder, problem);
   if (problem) fail("--dump ", folder, ": expected a folder to write into, got: ", problem.message());
@@ -39,6 +45,12 @@ void Dump::write(const std::string& folder) const {
     OutputFile out(check_output(folder + "/" + name));
     out.write(safetensors_header(tensors));
     for (const SafetensorsTensor& tensor : tensors) out.write(tensor.bytes);
+    out.commit();
+  }
+  for (const std::string name : {"tokenizer.json", "greedy.json", "reference.json"}) {
+    if (!std::filesystem::is_regular_file(reference + "/" + name, problem)) continue;
+    OutputFile out(check_output(folder + "/" + name));
+    out.write(read_file(reference + "/" + name, kLargestDocument));
     out.commit();
   }
 }

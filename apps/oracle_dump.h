@@ -17,8 +17,9 @@ class Dump {
   void add(const std::string& file, const std::string& name, FloatTensor tensor);
   void add(const std::string& file, const std::string& name, IntTensor tensor);
   void add_bytes(const std::string& file, const std::string& name, IntTensor tensor);  // stored as U8
-  // Writes every file into the folder, which is made when it is absent.
-  void write(const std::string& folder) const;
+  // Writes every file into the folder, which is made when it is absent, beside the reference's JSON
+  // documents: what stands there then is a reference folder itself (without the sampler's probabilities).
+  void write(const std::string& folder, const std::string& reference) const;
 
  private:
   struct ByteTensor {

@@ -5,6 +5,9 @@
 namespace drama3 {
 namespace {
 
+constexpr const char* kGreedy = "greedy.safetensors";
+constexpr const char* kRecorded = "reference.safetensors";
+
 // [frames * residual layers, entries]: the logits of rows first.. in frame order, as they stand in the files.
 FloatTensor frame_logits(const TowerStages& stages, int64_t first, int64_t frames) {
   FloatTensor all;
@@ -48,8 +51,20 @@ void check_stages(Replay& replay, ReferenceFile& file, const GreedyText& text, c
   }
 }
 
+// Frame 0's stages and every frame's logits.
+void keep(Replay& replay, const GreedyText& text, const TowerStages& stages, const FloatTensor& logits) {
+  if (!replay.dump.enabled()) return;
+  for (const auto& [stage, rows] : stages) {
+    replay.dump.add(kGreedy, text.name + ".tower.0." + stage, rows_of(rows, 0, text.prompt()));
+  }
+  const int64_t heads = logits.rows() / text.frames();
+  for (int64_t f = 0; f < text.frames(); ++f) {
+    replay.dump.add(kGreedy, join(text.name, ".frame.", f, ".logits"), rows_of(logits, f * heads, heads));
+  }
+}
+
 void check_greedy(Replay& replay, const GreedyText& text) {
-  ReferenceFile& file = *replay.reference.file("greedy.safetensors");
+  ReferenceFile& file = *replay.reference.file(kGreedy);
   const std::string name = "greedy:" + text.name + ".frame.*.logits";
   const FloatTensor want = file.stacked(text.name + ".frame.", ".logits");
   if (file.has(text.name + ".prompt_hidden")) {
@@ -60,15 +75,16 @@ void check_greedy(Replay& replay, const GreedyText& text) {
   }
   if (!replay.settings.quantize_activations) return;
   const FloatTensor hidden = run_backbone(replay, text.rows(), {}).hidden;
-  const FloatTensor logits =
-      frame_logits(run_tower(replay, hidden, text.next()), text.prompt() - 1, text.frames());
+  const TowerStages stages = run_tower(replay, hidden, text.next());
+  const FloatTensor logits = frame_logits(stages, text.prompt() - 1, text.frames());
+  keep(replay, text, stages, logits);
   replay.compare({.tensor = name + " (from ids)", .subject = Subject::kLogits, .logits = true}, logits, want);
   replay.compare_argmax("greedy:" + text.name + ".codes[1..] (argmax)", logits, want);
 }
 
 // logits [residual layers, rows, entries] of the file.
 void check_recorded(Replay& replay) {
-  ReferenceFile* file = replay.reference.file("reference.safetensors");
+  ReferenceFile* file = replay.reference.file(kRecorded);
   if (file == nullptr) return replay.remarks.push_back("reference.safetensors is not in the reference");
   const RecordedPrompt prompt = recorded_prompt(replay);
   const FloatTensor all = file->floats("logits"), hidden = file->floats("hidden");
@@ -87,7 +103,12 @@ void check_recorded(Replay& replay) {
   }
   if (!replay.settings.quantize_activations) return;
   const FloatTensor ours = run_backbone(replay, prompt.rows, {}).hidden;
-  const FloatTensor last = frame_logits(run_tower(replay, ours, prompt.next), rows - 1, 1);
+  const TowerStages from_ids = run_tower(replay, ours, prompt.next);
+  const FloatTensor last = frame_logits(from_ids, rows - 1, 1);
+  FloatTensor kept;
+  for (int64_t k = 0; k < last.rows(); ++k) append_rows(kept, from_ids.at(join("logits.", k)));
+  kept.shape = Shape{last.rows(), rows, last.cols()};
+  replay.dump.add(kRecorded, "logits", std::move(kept));
   replay.compare(
       {.tensor = "reference:logits of the last row (from ids)", .subject = Subject::kLogits, .logits = true},
       last, last_want);

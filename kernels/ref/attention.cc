@@ -11,7 +11,7 @@ namespace {
 void norm_head(float* out, const float* in, int64_t head_dim, const Norm& norm) {
   float inverse = 1.0f;
   if (!norm.weight.empty()) {
-    const float squares = block_sum(head_dim, [in](int64_t d) { return in[d] * in[d]; });
+    const float squares = wide_sum(head_dim, [in](int64_t d) { return in[d] * in[d]; });
     inverse = 1.0f / std::sqrt(squares / static_cast<float>(head_dim) + norm.eps);
   }
   for (int64_t d = 0; d < head_dim; ++d) {
@@ -39,7 +39,7 @@ void attend_head(float* out, const float* query, const KvCache& cache, int64_t k
   const int64_t slots = cache.keys.rows(), head_dim = dims.head_dim;
   const auto score = [&](int64_t position) {
     const float* key = cache.keys.row<float>(position % slots) + kv_column;
-    return dims.scale * block_sum(head_dim, [&](int64_t d) { return query[d] * key[d]; });
+    return dims.scale * wide_sum(head_dim, [&](int64_t d) { return query[d] * key[d]; });
   };
   float top = -std::numeric_limits<float>::infinity();
   for (int64_t p = first; p <= last; ++p) top = std::fmax(top, score(p));

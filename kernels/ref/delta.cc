@@ -8,7 +8,7 @@ namespace drama3 {
 namespace {
 
 float inverse_norm(const float* x, int64_t count) {
-  const float squares = block_sum(count, [x](int64_t i) { return x[i] * x[i]; });
+  const float squares = wide_sum(count, [x](int64_t i) { return x[i] * x[i]; });
   return 1.0f / std::sqrt(squares + 1e-6f);
 }
 
@@ -29,11 +29,11 @@ void step_head(float* out, float* state, const HeadStep& step, const DeltaDims& 
   for (int64_t i = 0; i < key_dim * value_dim; ++i) state[i] *= step.decay;
   for (int64_t c = 0; c < value_dim; ++c) {
     const float seen =
-        block_sum(key_dim, [&](int64_t i) { return state[i * value_dim + c] * (step.k[i] * k_norm); });
+        wide_sum(key_dim, [&](int64_t i) { return state[i * value_dim + c] * (step.k[i] * k_norm); });
     const float delta = step.beta * (step.v[c] - seen);
     for (int64_t i = 0; i < key_dim; ++i) state[i * value_dim + c] += step.k[i] * k_norm * delta;
-    out[c] = block_sum(key_dim,
-                       [&](int64_t i) { return state[i * value_dim + c] * (step.q[i] * q_norm * q_scale); });
+    out[c] = wide_sum(key_dim,
+                      [&](int64_t i) { return state[i * value_dim + c] * (step.q[i] * q_norm * q_scale); });
   }
 }
 

@@ -1,4 +1,4 @@
-// Sums of the reference: ascending inside blocks of 128 terms, then the blocks in ascending order.
+// Sums of the reference: of F32 terms in F64, ascending, so that it favours no F32 order of another backend.
 #pragma once
 
 #include "lib/ops/weights.h"
@@ -9,15 +9,10 @@ inline constexpr int64_t kSumBlock = 128;  // also the side of an FP8 scale bloc
 
 // Sum of term(i) for i in [0, count).
 template <typename Term>
-float block_sum(int64_t count, const Term& term) {
-  float sum = 0.0f;
-  for (int64_t begin = 0; begin < count; begin += kSumBlock) {
-    const int64_t end = begin + kSumBlock < count ? begin + kSumBlock : count;
-    float block = 0.0f;
-    for (int64_t i = begin; i < end; ++i) block += term(i);
-    sum += block;
-  }
-  return sum;
+float wide_sum(int64_t count, const Term& term) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < count; ++i) sum += double{term(i)};
+  return static_cast<float>(sum);
 }
 
 // Output `row` of the weight for one input row of weight.in values, without bias. `x_scale`, one value per

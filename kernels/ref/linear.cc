@@ -5,16 +5,16 @@
 namespace drama3 {
 
 float dot(const Linear& weight, int64_t row, const float* x, const float* x_scale) {
-  float sum = 0.0f;
+  double sum = 0.0;
   for (int64_t begin = 0; begin < weight.in; begin += kSumBlock) {
     const int64_t end = begin + kSumBlock < weight.in ? begin + kSumBlock : weight.in;
-    float block = 0.0f;
-    for (int64_t i = begin; i < end; ++i) block += x[i] * stored_value(weight.weight, row, i);
+    double block = 0.0;
+    for (int64_t i = begin; i < end; ++i) block += double{x[i]} * stored_value(weight.weight, row, i);
     if (x_scale != nullptr) block *= x_scale[begin / kSumBlock];
     if (!weight.scale.empty()) block *= stored_value(weight.scale, row / kSumBlock, begin / kSumBlock);
     sum += block;
   }
-  return sum;
+  return static_cast<float>(sum);
 }
 
 void RefOps::linear(const View& out, const View& in, const Linear& weight) {

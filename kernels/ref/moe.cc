@@ -62,7 +62,7 @@ void RefOps::route(const Routing& out, const View& logits, const MoeMix& mix, co
     int32_t* index = out.indices.row<int32_t>(r);
     float* weight = out.weights.row<float>(r);
     const float top = *std::max_element(logit, logit + experts);
-    const float total = block_sum(experts, [&](int64_t e) { return std::exp(logit[e] - top); });
+    const float total = wide_sum(experts, [&](int64_t e) { return std::exp(logit[e] - top); });
     const auto probability = [&](int64_t e) { return std::exp(logit[e] - top) / total; };
     float chosen = 0.0f;
     for (int64_t slot = 0; slot < mix.top_k; ++slot) {

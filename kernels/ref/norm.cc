@@ -8,7 +8,7 @@ namespace drama3 {
 namespace {
 
 float inverse_rms(const float* x, int64_t count, float eps) {
-  const float squares = block_sum(count, [x](int64_t i) { return x[i] * x[i]; });
+  const float squares = wide_sum(count, [x](int64_t i) { return x[i] * x[i]; });
   return 1.0f / std::sqrt(squares / static_cast<float>(count) + eps);
 }
 

@@ -30,7 +30,7 @@ void RefOps::pick(const View& code, const View& logits, const PickState& state, 
   }
   // (l - max) / t rather than l / t - max / t: a tiny temperature must not overflow.
   const auto weight = [&](int64_t i) { return std::exp((logit[i] - *top) / sampling.temperature); };
-  const float total = block_sum(count, weight);
+  const float total = wide_sum(count, weight);
   candidates_.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     candidates_[static_cast<size_t>(i)] = {weight(i) / total, static_cast<int32_t>(i)};
