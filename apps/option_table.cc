@@ -174,7 +174,7 @@ constexpr std::array kOptions{
            .name = "op",
            .form = ValueForm::kRequired,
            .value_name = "NAME",
-           .help = "replay one op from dumped inputs"},
+           .help = "replay one op, or all, from the inputs that --dump wrote into the reference folder"},
     Option{.tools = kOracle,
            .name = "dump",
            .form = ValueForm::kRequired,

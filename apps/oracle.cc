@@ -4,6 +4,7 @@
 #include <array>
 
 #include "apps/model_folder.h"
+#include "apps/oracle_op.h"
 #include "apps/oracle_options.h"
 #include "apps/oracle_report.h"
 #include "apps/tool.h"
@@ -62,7 +63,12 @@ int oracle(const CommandLine& command, Messages& messages) {
       *backend.ops, model, reference,
       {.quantize_activations = options.quantize_activations, .force_routing = options.force_routing});
   if (options.dump) replay.dump.enable();
-  run_stages(replay, options, messages);
+  if (options.op) {
+    replay_op(replay, *options.op);
+  } else {
+    run_stages(replay, options, messages);
+  }
+  record_ops(replay);
   if (options.dump) replay.dump.write(*options.dump, options.reference);
   for (const std::string& remark : replay.remarks) messages.note(remark);
 

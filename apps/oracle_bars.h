@@ -48,6 +48,7 @@ enum class Subject : uint8_t {
   kHalfUpsample,  // its last upsampling stage
   kEncodeLatent,  // the encoder's output, F32 on every backend
   kEncodeCodes,
+  kOp,    // one op fed recorded inputs
   kNone,  // shown, not judged
 };
 
@@ -95,6 +96,7 @@ inline constexpr std::array kBars{
     SubjectBars{Subject::kHalfUpsample, "F16 upsampling", {}, {.relative_l2 = 3e-3}},
     SubjectBars{Subject::kEncodeLatent, "encode.latent", {.relative_l2 = 1e-5}, {.relative_l2 = 1e-5}},
     SubjectBars{Subject::kEncodeCodes, "encode.codes", {.equal = true}, {.equal = true}},
+    SubjectBars{Subject::kOp, "op", {.relative_l2 = 1e-5, .row = 1e-5}, {.row_cosine = 0.998}},
     SubjectBars{Subject::kNone, "none", {}, {}},
 };
 

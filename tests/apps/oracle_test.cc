@@ -255,3 +255,20 @@ TEST_CASE("a checkpoint of other sizes: what ref dumps is a reference that the C
     }
   }
 }
+
+TEST_CASE("one op replayed from what ref recorded passes on the CPU, and fails when its input is changed") {
+  const ScratchFolder scratch;
+  write_checkpoint(scratch / "model", other_config());
+  write_inputs(scratch / "inputs");
+  const std::string dump = scratch / "dump";
+  CHECK(run_oracle(scratch / "model", scratch / "inputs", {"--device", "ref", "--dump", dump}).exit_code ==
+        kExitBarMissed);
+  const OracleRun all = run_oracle(scratch / "model", dump, {"--op", "all"});
+  CHECK(all.exit_code == kExitDone);
+  CHECK(all.document["passed"] == 29);
+  disturb(dump + "/ops.safetensors", "delta_rule.in.decay", 5, 0.5f);
+  const OracleRun changed = run_oracle(scratch / "model", dump, {"--op", "delta_rule"});
+  CHECK(changed.exit_code == kExitBarMissed);
+  CHECK(changed.document["first_departure"].get<std::string>().starts_with("op ops:delta_rule.out.read"));
+  CHECK(run_oracle(scratch / "model", dump, {"--op", "delta"}).exit_code == kExitFailed);
+}
