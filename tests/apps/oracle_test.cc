@@ -84,6 +84,16 @@ TEST_CASE("every stage of the golden data passes on the CPU") {
   CHECK(run.document["first_departure"].is_null());
 }
 
+TEST_CASE("the switches: no activation quantisation compares *_noact alone, forced routing passes too") {
+  const OracleRun plain =
+      run_oracle(kGolden + "/tiny", kGolden, {"--stage", "backbone", "--no-activation-quantization"});
+  CHECK(plain.exit_code == kExitDone);
+  CHECK(plain.document["results"].size() == 2 + 3 + 4);
+  const OracleRun forced = run_oracle(kGolden + "/tiny", kGolden, {"--stage", "backbone", "--force-routing"});
+  CHECK(forced.exit_code == kExitDone);
+  CHECK(forced.document["force_routing"] == true);
+}
+
 TEST_CASE("one changed value of the reference is exit code 4 and names the first stage that departs") {
   struct Change {
     const char* stage;
