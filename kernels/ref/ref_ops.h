@@ -1,4 +1,4 @@
-// The definition: every op in plain scalar FP32, one row and one sum at a time.
+// The definition: every op in plain scalar code, FP32 values and FP64 sums, one row and one sum at a time.
 #pragma once
 
 #include <vector>
