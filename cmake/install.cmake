@@ -31,6 +31,9 @@ foreach(flags IN ITEMS "${PCRE2_LDFLAGS}" "${UTF8PROC_LDFLAGS}" "${ZIP_LDFLAGS}"
   list(JOIN flags " " flags)
   string(APPEND DRAMA3_PC_LIBRARIES " ${flags}")
 endforeach()
+if(DRAMA3_WITH_CUDA)
+  string(APPEND DRAMA3_PC_LIBRARIES " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
+endif()
 configure_file(cmake/drama3.pc.in "${PROJECT_BINARY_DIR}/drama3.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/drama3.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
