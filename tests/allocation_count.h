@@ -18,6 +18,9 @@ inline int64_t allocation_count() { return detail::allocations; }
 
 }  // namespace drama3
 
+// GCC, inlining one half of a pair, takes free() for a mistake.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(size_t bytes) {
   ++drama3::detail::allocations;
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
