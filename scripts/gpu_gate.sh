@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one command: builds (or takes a folder of built programs), runs the CUDA tests, the
-# oracle on the golden data, compute-sanitizer on the tiny model and the full-size frame benchmark, and writes
-# report.json and report.md.
-# Usage: scripts/gpu_gate.sh [--bundle FOLDER] [--out FOLDER]
-#   A bundle holds test_cuda, cuda_frame_bench and drama3-oracle, and lib/ with the libraries they need.
+# Everything that needs a GPU, in one command of at most eight minutes once the programs are there: builds them (or
+# takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, single layers of full
+# size, the frame benchmark, PyTorch beside it and compute-sanitizer, and writes report.json and report.md.
+# Usage: scripts/gpu_gate.sh [--bundle FILE.tar.gz|FOLDER] [--out FOLDER] [--only STEP,STEP,...]
 set -u
 cd "$(dirname "$0")/.."
 
 bundle=""
 out="build/gpu_gate"
+only=""
 while [ $# -gt 0 ]; do
   case "$1" in
-    --bundle) bundle="$2"; shift 2 ;;
-    --out) out="$2"; shift 2 ;;
-    *) echo "gpu_gate: error: expected --bundle FOLDER or --out FOLDER, got $1" >&2; exit 2 ;;
+    --bundle | --out | --only)
+      [ $# -ge 2 ] || { echo "gpu_gate: error: $1: expected a value, got none" >&2; exit 2; }
+      declare "${1#--}=$2"; shift 2 ;;
+    *) echo "gpu_gate: error: expected --bundle, --out or --only, got $1" >&2; exit 2 ;;
   esac
 done
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 
 if [ -z "$bundle" ]; then
   cmake -S . -B build/gpu -DCMAKE_BUILD_TYPE=Release -DDRAMA3_CUDA=ON || exit 1
@@ -24,82 +26,59 @@ if [ -z "$bundle" ]; then
   tests=build/gpu/tests/cuda/test_cuda
   bench=build/gpu/tests/cuda/cuda_frame_bench
   oracle=build/gpu/apps/drama3-oracle
+  commit=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 else
-  export LD_LIBRARY_PATH="$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  if [ -f "$bundle" ]; then
+    mkdir -p build/gpu_bundle && tar -xzf "$bundle" -C build/gpu_bundle || exit 1
+    bundle=build/gpu_bundle
+  fi
   tests=$bundle/test_cuda
   bench=$bundle/cuda_frame_bench
   oracle=$bundle/drama3-oracle
+  commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
 fi
 export DRAMA3_GOLDEN="$PWD/tests/data/golden"
 
-rows=""
+readonly last_second=$((SECONDS + 470))
+: >"$out/steps.txt"
 failed=0
-# Runs a step under a time limit, keeps its output, and notes its outcome.
+# Runs a step under a time limit, keeps its output, and notes its outcome; what the total leaves no time for failed.
 step() {
-  local name=$1 limit=$2 begin end code
+  local name=$1 limit=$2 left=$((last_second - SECONDS)) begin code
   shift 2
+  case ",${only:-$name}," in *",$name,"*) ;; *) return ;; esac
+  [ "$limit" -le "$left" ] || limit=$left
   begin=$(date +%s.%N)
-  timeout "$limit" "$@" >"$out/$name.txt" 2>&1
-  code=$?
-  end=$(date +%s.%N)
+  if [ "$limit" -gt 0 ]; then
+    timeout --kill-after=5 "$limit" "$@" >"$out/$name.txt" 2>"$out/$name.err"
+    code=$?
+  else
+    echo "no time was left" >"$out/$name.err"
+    code=124
+  fi
   [ "$code" -eq 0 ] || failed=$((failed + 1))
-  rows="$rows$name $code $(awk "BEGIN { printf \"%.1f\", $end - $begin }")
-"
-  echo "$name: exit status $code"
+  echo "$name $code $(awk "BEGIN { printf \"%.1f\", $(date +%s.%N) - $begin }")" | tee -a "$out/steps.txt"
 }
 
-step tests 300 "$tests"
-step oracle 300 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device cuda \
+clocks=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader)
+
+step tests 120 "$tests"
+step oracle 60 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device cuda \
   --json "$out/oracle.json"
-if command -v compute-sanitizer >/dev/null; then
-  step memcheck 600 compute-sanitizer --tool memcheck --error-exitcode 9 "$tests"
-  step racecheck 1200 compute-sanitizer --tool racecheck --error-exitcode 9 "$tests" \
-    -tc="*layer fed*,*codec meets*,*ties*"
-else
-  echo "memcheck, racecheck: skipped, compute-sanitizer is not installed"
+step clocks_before 10 "${clocks[@]}"
+step frames 90 "$bench"
+step frames_without_overlap 60 "$bench" --no-overlap
+if [ -f bench/peers/backbone_torch.py ] && python3 -c "import torch" 2>/dev/null; then
+  step torch 100 python3 bench/peers/backbone_torch.py
 fi
-step frames 300 "$bench"
-step frames_without_overlap 300 "$bench" --no-overlap
+step clocks_after 10 "${clocks[@]}"
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    step "$tool" 100 compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" -tc="*every kernel*"
+  done
+fi
 
-commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-ROWS="$rows" OUT="$out" COMMIT="$commit" python3 - <<'PYTHON'
-import datetime, json, os
-
-out = os.environ["OUT"]
-steps = [dict(zip(("step", "exit_status", "seconds"), line.split())) for line in os.environ["ROWS"].splitlines()]
-
-
-def document(name):
-    try:
-        with open(os.path.join(out, name)) as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
-
-
-report = {
-    "schema": "drama3-gpu-gate/1",
-    "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-    "commit": os.environ["COMMIT"],
-    "steps": steps,
-    "frames": document("frames.txt"),
-    "frames_without_overlap": document("frames_without_overlap.txt"),
-    "oracle": document("oracle.json"),
-}
-with open(os.path.join(out, "report.json"), "w") as file:
-    json.dump(report, file, indent=1)
-with open(os.path.join(out, "report.md"), "w") as file:
-    file.write(f"# GPU gate, {report['date']}, commit {report['commit']}\n\n| step | exit status | seconds |\n|---|---|---|\n")
-    for step in steps:
-        file.write(f"| {step['step']} | {step['exit_status']} | {step['seconds']} |\n")
-    frames = report["frames"]
-    if frames and "frame_ms" in frames:
-        file.write(f"\n{frames['device']}, driver {frames['driver']}: frame {frames['frame_ms']['median']} ms median, "
-                   f"RTF {frames['rtf']}, {frames['launches_per_frame']} launches a frame.\n\n"
-                   "| stage | us | MB | GB/s | share of the large projection | launches |\n|---|---|---|---|---|---|\n")
-        for stage in frames["stages"]:
-            file.write("| " + " | ".join(str(stage.get(key, "")) for key in ("stage", "us", "mb", "gb_s", "share",
-                                                                            "launches")) + " |\n")
-PYTHON
+python3 scripts/gpu_report.py "$out" "$commit" || failed=$((failed + 1))
+cat "$out/report.md"
 echo "$out/report.md and $out/report.json are written; $failed steps failed"
 [ "$failed" -eq 0 ]

@@ -36,6 +36,10 @@ inline int lane() { return static_cast<int>(here.thread.x % 32); }
 void run_grid(const dim3& grid, unsigned block, size_t shared, unsigned cluster,
               const std::function<void()>& body);
 
+// Notes that a kernel was launched; at the end of the program the addresses of all of them, relative to the
+// program's own, are written to the file that DRAMA3_LAUNCHED_KERNELS names.
+void note_launch(const void* kernel);
+
 // Enqueues work on the one stream: runs it now, or keeps it for the graph that is being recorded.
 void enqueue(std::function<void()> work);
 

@@ -28,6 +28,7 @@ template <typename... Params, typename... Args>
 void launch(LaunchQueue& queue, void (*kernel)(Params...), const Geometry& geometry, const Args&... args) {
   if (geometry.grid.x == 0 || geometry.grid.y == 0 || geometry.grid.z == 0) return;
   ++queue.launches;
+  emulation::note_launch(reinterpret_cast<const void*>(kernel));
   emulation::enqueue([=] {
     emulation::run_grid(geometry.grid, geometry.block, geometry.shared, geometry.cluster,
                         [=] { kernel(args...); });
