@@ -39,7 +39,7 @@ CudaOps::CudaOps(const CudaOptions& options) : options_(options) {
   CUDA_CHECK(cudaSetDevice(options.device));
   if (options.memory_limit > 0) MemoryBudget::process().set_limit(options.memory_limit);
   CUDA_CHECK(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking));
-  const ImageFeatures features = image_features(options.device);
+  const ImageFeatures features = image_features(runtime_image_driver(), options.device);
   queue_.overlap = options.overlap && features.overlap;
   queue_.clusters = features.clusters;
   bounce_ = pinned_memory(kBounceBytes);

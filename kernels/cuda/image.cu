@@ -1,4 +1,4 @@
-// The marker kernel of the image, and the listing of devices.
+// The marker of the image, and the listing of devices.
 #include "kernels/cuda/image.h"
 
 #include <cuda_runtime.h>
@@ -11,10 +11,18 @@
 #include "kernels/cuda/common/check.h"
 #include "kernels/cuda/cuda_backend.h"
 
+// Each image of the program carries its own value. It is no constant, so that it is kept although no kernel
+// reads it.
+extern "C" {
+#ifdef __CUDA_ARCH__
+__device__ int drama3_image_compiled_for = __CUDA_ARCH__ / 10;
+#else
+__device__ int drama3_image_compiled_for = 0;
+#endif
+}
+
 namespace drama3 {
 namespace {
-
-__global__ void image_marker_kernel() {}
 
 // The kernel driver's own version, or CUDA's number for it.
 std::string driver_version() {
@@ -60,23 +68,30 @@ CudaDevice describe(int index, const std::string& driver) {
 
 }  // namespace
 
-ImageFeatures features_of(const ImageMarker& marker, int device_capability) {
-  const bool both = marker.found && marker.compiled_for >= 90 && device_capability >= 90;
+ImageFeatures image_features(const ImageDriver& driver, int device) {
+  const bool both = driver.compiled_for(device).value_or(0) >= 90 && driver.capability(device) >= 90;
   return {.overlap = both, .clusters = both};
 }
 
-ImageFeatures image_features(int device) {
-  cudaFuncAttributes attributes;
-  ImageMarker marker;
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(image_marker_kernel)) == cudaSuccess) {
-    marker = {.found = true, .compiled_for = attributes.ptxVersion};
-  } else {
-    cudaGetLastError();  // a refused look-up is an answer, not a failure of the next call
-  }
-  int major = 0, minor = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return features_of(marker, major * 10 + minor);
+ImageDriver runtime_image_driver() {
+  return {
+      .compiled_for = [](int device) -> std::optional<int> {
+        CUDA_CHECK(cudaSetDevice(device));
+        int value = 0;
+        const void* symbol = &drama3_image_compiled_for;
+        if (cudaMemcpyFromSymbol(&value, symbol, sizeof value, 0, cudaMemcpyDeviceToHost) == cudaSuccess) {
+          return value;
+        }
+        cudaGetLastError();  // a refused look-up is an answer, not a failure of the next call
+        return std::nullopt;
+      },
+      .capability =
+          [](int device) {
+            int major = 0, minor = 0;
+            CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+            CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+            return major * 10 + minor;
+          }};
 }
 
 std::vector<CudaDevice> list_cuda_devices() {

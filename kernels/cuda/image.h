@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 namespace drama3 {
 
@@ -10,17 +11,20 @@ struct ImageFeatures {
   bool clusters = false;  // thread block clusters
 };
 
-// What a look-up of the image's marker kernel says: the compute capability (times ten) it was compiled for.
-struct ImageMarker {
-  bool found = false;
-  int compiled_for = 0;
+// The two questions put to the driver; tests put their own answers in its place.
+struct ImageDriver {
+  // The value of the image's device global `drama3_image_compiled_for`: the compute capability (times ten)
+  // the image was compiled for. Nothing where the look-up is refused.
+  std::function<std::optional<int>(int device)> compiled_for;
+  // The device's own compute capability (times ten).
+  std::function<int(int device)> capability;
 };
 
-// Features of an image on a device of that compute capability (times ten); a marker that was not found means
-// none.
-ImageFeatures features_of(const ImageMarker& marker, int device_capability);
+// Asks CUDA's runtime.
+ImageDriver runtime_image_driver();
 
-// The same for the image loaded on a device of this process.
-ImageFeatures image_features(int device);
+// Features of the image loaded on a device of this process. Images for less than 9.0 hold the plain kernels
+// only, whatever device they run on, and a refused look-up means such an image.
+ImageFeatures image_features(const ImageDriver& driver, int device);
 
 }  // namespace drama3

@@ -8,18 +8,36 @@
 using namespace drama3;
 using namespace drama3::cuda_test;
 
-TEST_CASE("cuda: an image's features follow its marker and the device, and a failed look-up means none") {
-  const auto expect = [](const ImageMarker& marker, int device, bool both) {
-    const ImageFeatures features = features_of(marker, device);
+TEST_CASE("cuda: an image's features follow its marker and the device, and a refused look-up means none") {
+  const auto expect = [](std::optional<int> marker, int capability, bool both) {
+    std::vector<int> asked;
+    const ImageDriver driver{.compiled_for =
+                                 [&](int device) {
+                                   asked.push_back(device);
+                                   return marker;
+                                 },
+                             .capability = [&](int) { return capability; }};
+    const ImageFeatures features = image_features(driver, 3);
     CHECK(features.overlap == both);
     CHECK(features.clusters == both);
+    CHECK(asked == std::vector<int>{3});
   };
-  expect({.found = true, .compiled_for = 90}, 90, true);
-  expect({.found = true, .compiled_for = 90}, 121, true);
-  expect({.found = true, .compiled_for = 121}, 121, true);
-  expect({.found = true, .compiled_for = 80}, 90, false);  // older code carried to a newer device
-  expect({.found = true, .compiled_for = 89}, 89, false);
-  expect({.found = false, .compiled_for = 90}, 90, false);  // the driver knows no such symbol
+  expect(90, 90, true);
+  expect(90, 121, true);  // PTX for 9.0 compiled by the driver of a newer device
+  expect(121, 121, true);
+  expect(80, 90, false);  // older code carried to a newer device
+  expect(89, 89, false);
+  expect(90, 86, false);
+  expect(0, 90, false);
+  expect(std::nullopt, 90, false);  // the driver knows no such global
+}
+
+TEST_CASE("cuda: the loaded image carries a marker that its device can run" * doctest::skip(no_device())) {
+  const ImageDriver driver = runtime_image_driver();
+  const std::optional<int> marker = driver.compiled_for(0);
+  REQUIRE(marker.has_value());
+  CHECK(*marker >= 80);
+  CHECK(*marker <= driver.capability(0));
 }
 
 TEST_CASE("cuda: a refused reservation leaves usage and peak as they were, also among threads") {
