@@ -62,9 +62,10 @@ step() {
 
 clocks=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader)
 
-step tests 120 "$tests"
+step tests 120 "$tests" -tce="*full size*"
 step oracle 60 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device cuda \
   --json "$out/oracle.json"
+step layers 150 "$tests" -tc="*full size*"
 step clocks_before 10 "${clocks[@]}"
 step frames 90 "$bench"
 step frames_without_overlap 60 "$bench" --no-overlap
