@@ -69,8 +69,8 @@ step layers 150 "$tests" -tc="*full size*"
 step clocks_before 10 "${clocks[@]}"
 step frames 90 "$bench"
 step frames_without_overlap 60 "$bench" --no-overlap
-if [ -f bench/peers/backbone_torch.py ] && python3 -c "import torch" 2>/dev/null; then
-  step torch 100 python3 bench/peers/backbone_torch.py
+if python3 -c "import torch" 2>/dev/null; then
+  HF_HUB_OFFLINE=1 step torch 100 python3 bench/peers/backbone_torch.py
 fi
 step clocks_after 10 "${clocks[@]}"
 if command -v compute-sanitizer >/dev/null; then

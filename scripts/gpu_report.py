@@ -77,6 +77,9 @@ def torch_lines(torch, frames):
     for key in ("row_eager_ms", "row_graph_ms"):
         if ours and torch.get(key):
             lines.append(f"- {key} / backbone row of drama3: {torch[key] * 1e3 / ours[0]:.1f}")
+    if frames and frames.get("prompt_150_ms") and torch.get("prompt_150_ms"):
+        ratio = torch["prompt_150_ms"] / frames["prompt_150_ms"]
+        lines.append(f"- prompt_150_ms / prompt of drama3 with its tower: {ratio:.1f}")
     return lines + [""]
 
 
