@@ -1,5 +1,5 @@
 // One-row products and experts at full-size shapes, as bytes of weights per second and share of the read
-// bandwidth that the same threads measure just before.
+// bandwidth that the same threads measure in between.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -45,20 +45,21 @@ Linear weight_at(int64_t out, int64_t in, DType type, int64_t index, const View&
           .packed = nullptr};
 }
 
-// Times each iteration of `op`, which reads `bytes` of weights, against as many passes of plain reading of as
-// many bytes; medians, since a shared machine disturbs some of either.
+// Times each iteration of `op`, which reads `bytes` of weights, and after it one pass of plain reading of as
+// many bytes, so that a shared machine disturbs both alike.
 template <typename Op>
 void measure(benchmark::State& state, Threads& threads, int64_t bytes, const Op& op) {
-  const double before = read_bandwidth(threads, weights_memory(), bytes);
-  std::vector<double> rates;
+  PlainReads reads(threads, weights_memory(), bytes);
+  std::vector<double> rates, read_rates;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
     op();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(time.count());
     rates.push_back(static_cast<double>(bytes) / time.count());
+    read_rates.push_back(reads.pass());
   }
-  const double peak = std::max(before, read_bandwidth(threads, weights_memory(), bytes));
-  const double rate = median(std::move(rates));
+  const double rate = undisturbed(std::move(rates)), peak = undisturbed(std::move(read_rates));
   state.counters["bytes"] = static_cast<double>(bytes);
   state.counters["GB/s"] = rate / 1e9;
   state.counters["read GB/s"] = peak / 1e9;
@@ -110,7 +111,7 @@ void thread_counts(benchmark::internal::Benchmark* bench) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   bench->ArgName("threads")->Arg(1);
   if (cores > 1) bench->Arg(cores);
-  bench->UseRealTime()->Unit(benchmark::kMicrosecond);
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond);
 }
 
 BENCHMARK_CAPTURE(gemv, bf16_2048x9728, kHidden, kTowerFfn, DType::kBF16)->Apply(thread_counts);

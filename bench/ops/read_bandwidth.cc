@@ -9,7 +9,6 @@
 namespace drama3 {
 namespace {
 
-constexpr int64_t kPasses = 101;
 constexpr int64_t kBlock = 4096;  // words of one item
 
 // Eight sums side by side, so that loads and not the additions set the pace.
@@ -25,26 +24,24 @@ uint64_t sum_words(const uint64_t* words, int64_t count) {
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double undisturbed(std::vector<double> rates) {
+  const auto rank = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() * 9 / 10);
+  std::nth_element(rates.begin(), rank, rates.end());
+  return *rank;
 }
 
-double read_bandwidth(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes) {
-  const int64_t blocks = bytes / (kBlock * 8);
-  const int64_t slices = static_cast<int64_t>(memory.size()) / kBlock / blocks;
-  std::vector<double> rates;
-  for (int64_t pass = 0; pass < kPasses; ++pass) {
-    const uint64_t* slice = memory.data() + pass % slices * blocks * kBlock;
-    const auto start = std::chrono::steady_clock::now();
-    threads.split(blocks, kBlock, [&](int64_t begin, int64_t end) {
-      benchmark::DoNotOptimize(sum_words(slice + begin * kBlock, (end - begin) * kBlock));
-    });
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    rates.push_back(static_cast<double>(blocks * kBlock * 8) / time.count());
-  }
-  return median(std::move(rates));
+PlainReads::PlainReads(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes)
+    : threads_(threads), memory_(memory), blocks_(bytes / (kBlock * 8)) {}
+
+double PlainReads::pass() {
+  const int64_t slices = static_cast<int64_t>(memory_.size()) / kBlock / blocks_;
+  const uint64_t* slice = memory_.data() + slice_++ % slices * blocks_ * kBlock;
+  const auto start = std::chrono::steady_clock::now();
+  threads_.split(blocks_, kBlock, [&](int64_t begin, int64_t end) {
+    benchmark::DoNotOptimize(sum_words(slice + begin * kBlock, (end - begin) * kBlock));
+  });
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  return static_cast<double>(blocks_ * kBlock * 8) / time.count();
 }
 
 }  // namespace drama3

@@ -8,11 +8,23 @@
 
 namespace drama3 {
 
-// Median bytes per second over passes that each read `bytes` of `memory`, one after the other, and do little
-// else.
-double read_bandwidth(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes);
+// Reads slices of a memory one after the other and does little else.
+class PlainReads {
+ public:
+  // Each pass reads `bytes` (at least 32 KB) of `memory`, the next slice of it.
+  PlainReads(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes);
 
-// The middle one of some durations or rates.
-double median(std::vector<double> values);
+  // Bytes per second of one pass.
+  double pass();
+
+ private:
+  Threads& threads_;
+  const std::vector<uint64_t>& memory_;
+  int64_t blocks_;
+  int64_t slice_ = 0;
+};
+
+// The rate that a tenth of them reaches: what a shared machine gives when it does not disturb.
+double undisturbed(std::vector<double> rates);
 
 }  // namespace drama3

@@ -5,6 +5,10 @@
 
 #include <hwy/foreach_target.h>
 
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/simd-inl.h"
 #include "lib/base/scalars.h"
@@ -36,6 +40,30 @@ struct E4m3Weight {
   static constexpr bool kScaled = true;
   static HWY_INLINE Floats read(const uint8_t* at) { return load_e4m3(at); }
 };
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// For inputs that tiny_inputs gave. Its products are, as real numbers, those of E4m3Weight, so its sums have
+// the same bits.
+struct TinyE4m3Weight {
+  using Element = uint8_t;
+  static constexpr bool kScaled = true;
+  static HWY_INLINE Floats read(const uint8_t* at) { return load_tiny_e4m3(at); }
+};
+
+// Multiplies inputs with what load_tiny_e4m3 leaves out beside load_e4m3; false when one overflows.
+bool tiny_inputs(float* to, const float* x, int64_t count) {
+  constexpr float kFactor = 1 / (kTinyE4m3 * kE4m3Unit);
+  const Floats infinity = splat(std::numeric_limits<float>::infinity());
+  Floats greatest = zero();
+  for (int64_t k = 0; k < count; k += kLanes) {
+    const Floats from = load_first(x + k, count - k);
+    store_first(from * splat(kFactor), to + k, count - k);
+    const Floats size = abs(from);
+    greatest = max(select(less(size, infinity), size, zero()), greatest);
+  }
+  return fold_max(greatest) < 0x1p128 / double{kFactor};
+}
+#endif
 
 // A tile of kRows rows and kOuts outputs: where each row of inputs and of weights begins.
 template <class Weight, int kRows, int kOuts>
@@ -92,27 +120,28 @@ HWY_INLINE float block_scale(const std::byte* row, bool is_f32, int64_t block) {
   return value * kE4m3Unit;
 }
 
-// Asks for the weights that each row of the tile will have read kAhead bytes from now, which may be those of
-// the rows of a later tile. Into the second cache level, which keeps more reads in flight than the first:
-// hardware prefetchers alone stop at pages, and a row is about one page long.
+// Weights are asked for this long before they are read, or a tile's rows if those are longer.
+constexpr int64_t kAheadBytes = 4096;
+
+// Asks for memory into the second cache level, which keeps more reads in flight than the first.
+HWY_INLINE void prefetch(uintptr_t at, int64_t bytes) {
+  for (int64_t k = 0; k < bytes; k += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<uintptr_t>(k)), 0, 2);
+  }
+}
+
+// Asks, while a tile's block is multiplied, for as many weights further on, in the order of memory, which the
+// memory likes better than a stream per row. Hardware prefetchers alone stop at pages, and a row is about one
+// page long.
 template <class Weight, int kRows, int kOuts>
 HWY_INLINE void prefetch_block(const Tile<Weight, kRows, kOuts>& tile, int64_t begin, const Linear& weight) {
   constexpr int64_t kSize = sizeof(typename Weight::Element);
-  constexpr int64_t kAhead = 2048 / kSize;  // elements
-  constexpr int64_t kLine = 64 / kSize;     // elements
-  int64_t from = begin + kAhead;
-  int64_t row = 0;
-  if (from >= weight.in) {
-    row = from / weight.in * kOuts;
-    from %= weight.in;
+  int64_t from = begin * kOuts + std::max<int64_t>(kOuts * weight.in, kAheadBytes / kSize);
+  if (weight.weight.row_stride != weight.in) {
+    from = from / weight.in * weight.weight.row_stride + from % weight.in;
   }
-  const uintptr_t offset = static_cast<uintptr_t>((row * weight.weight.row_stride + from) * kSize);
-  for (int o = 0; o < kOuts; ++o) {
-    const uintptr_t at = reinterpret_cast<uintptr_t>(tile.w[o]) + offset;
-    for (int64_t k = 0; k < kScaleBlock; k += kLine) {
-      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<uintptr_t>(k * kSize)), 0, 2);
-    }
-  }
+  prefetch(reinterpret_cast<uintptr_t>(tile.w[0]) + static_cast<uintptr_t>(from * kSize),
+           kOuts * kScaleBlock * kSize);
 }
 
 // sum += x w over the block of inputs at `begin`; whole blocks have a trip count that the compiler knows.
@@ -121,6 +150,14 @@ HWY_INLINE void add_block(Floats (&sum)[kRows][kOuts], const Tile<Weight, kRows,
                           int64_t inputs) {
   if (begin + kScaleBlock > inputs) return accumulate(sum, tile, begin, inputs);
   for (int64_t k = 0; k < kScaleBlock; k += kLanes) {
+    if constexpr (kRows == 1) {
+      // Weights are widened one after the other: all at once they would push sums out of the registers.
+      const Floats x = load(tile.x[0] + begin + k);
+      for (int o = 0; o < kOuts; ++o) {
+        sum[0][o] = fma(x, Weight::read(tile.w[o] + begin + k), sum[0][o]);
+      }
+      continue;
+    }
     Floats w[kOuts];
     for (int o = 0; o < kOuts; ++o) w[o] = Weight::read(tile.w[o] + begin + k);
     for (int r = 0; r < kRows; ++r) {
@@ -186,7 +223,43 @@ HWY_NOINLINE void multiply_tile(const Linear& weight, const ProductRows& rows, i
 // Tile sizes: as many sums as registers hold beside the operands.
 constexpr int kTileRows = kParts == 1 ? 4 : 2;
 constexpr int kTileOuts = kParts == 1 ? 4 : 2;
-constexpr int kSingleRowOuts = 4;
+constexpr int kSingleRowOuts = kParts == 1 ? 4 : 2;
+
+// One row alone.
+template <class Weight>
+void multiply_row(const Linear& weight, int64_t begin, int64_t end, const ProductRows& rows, int64_t row) {
+  using Element = typename Weight::Element;
+  prefetch(reinterpret_cast<uintptr_t>(static_cast<const Element*>(weight.weight.data) +
+                                       begin * weight.weight.row_stride),
+           kAheadBytes);
+  int64_t out = begin;
+  for (; out + kSingleRowOuts <= end; out += kSingleRowOuts) {
+    multiply_tile<Weight, 1, kSingleRowOuts>(weight, rows, row, out);
+  }
+  for (; out < end; ++out) multiply_tile<Weight, 1, 1>(weight, rows, row, out);
+}
+
+// One row alone and an FP8 weight, in tiny units; false, with nothing done, where those do not pay or fit.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+bool multiply_tiny_row(const Linear& weight, int64_t begin, int64_t end, const ProductRows& rows,
+                       int64_t row) {
+  constexpr int64_t kMostInputs = 16384;
+  if (!multiplies_subnormals_at_full_speed() || weight.in > kMostInputs) return false;
+  alignas(64) float x[kMostInputs];
+  const int64_t from = rows.x_index != nullptr ? rows.x_index[row] : row;
+  const int64_t to = rows.y_index != nullptr ? rows.y_index[row] : row;
+  if (!tiny_inputs(x, rows.x + from * rows.x_stride, weight.in)) return false;
+  const ProductRows alone{
+      .x = x,
+      .x_scale = rows.x_scale != nullptr ? rows.x_scale + from * rows.scale_stride : nullptr,
+      .y = rows.y + to * rows.y_stride,
+      .count = 1};
+  multiply_row<TinyE4m3Weight>(weight, begin, end, alone, 0);
+  return true;
+}
+#else
+bool multiply_tiny_row(const Linear&, int64_t, int64_t, const ProductRows&, int64_t) { return false; }
+#endif
 
 template <class Weight>
 void multiply_rows(const Linear& weight, int64_t begin, int64_t end, const ProductRows& rows) {
@@ -207,11 +280,8 @@ void multiply_rows(const Linear& weight, int64_t begin, int64_t end, const Produ
     row = tiled;
   }
   for (; row < rows.count; ++row) {
-    int64_t out = begin;
-    for (; out + kSingleRowOuts <= end; out += kSingleRowOuts) {
-      multiply_tile<Weight, 1, kSingleRowOuts>(weight, rows, row, out);
-    }
-    for (; out < end; ++out) multiply_tile<Weight, 1, 1>(weight, rows, row, out);
+    if (std::is_same_v<Weight, E4m3Weight> && multiply_tiny_row(weight, begin, end, rows, row)) continue;
+    multiply_row<Weight>(weight, begin, end, rows, row);
   }
 }
 

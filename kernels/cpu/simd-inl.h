@@ -209,6 +209,38 @@ HWY_INLINE Floats load_e4m3(const uint8_t* from) {
   return result;
 }
 
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// The same codes as value * kTinyE4m3: their fields moved to where a float has them, so that subnormal codes
+// are subnormal floats and the exponent bias is wrong by 120. Fewer and cheaper instructions than through
+// float16, where the CPU multiplies subnormal floats at full speed.
+inline constexpr float kTinyE4m3 = 0x1p-120f;
+
+HWY_INLINE Floats load_tiny_e4m3(const uint8_t* from) {
+  const hn::Repartition<uint8_t, FloatTag> bytes;
+  const auto fields = hn::Set(IntTag(), static_cast<int32_t>(0x87f00000));
+  const auto codes = hn::LoadDup128(bytes, from);
+  Floats result;
+  // Each code goes to a byte that ends where a part's lane or, for the lower part of AVX2, its lower half
+  // ends; what fills the other bytes is masked off.
+#if HWY_TARGET == HWY_AVX2
+  HWY_ALIGN static constexpr uint8_t kOrder[32] = {0, 0, 0, 8,  0, 1, 0, 9,  0, 2, 0, 10, 0, 3, 0, 11,
+                                                   0, 4, 0, 12, 0, 5, 0, 13, 0, 6, 0, 14, 0, 7, 0, 15};
+  const hn::CappedTag<int16_t, 16> half_lanes;
+  const auto placed = hn::BitCast(half_lanes, hn::TableLookupBytes(codes, hn::Load(bytes, kOrder)));
+  const auto moved = hn::BitCast(IntTag(), hn::ShiftRight<4>(placed));
+  result.part[0] = hn::BitCast(FloatTag(), hn::And(hn::ShiftLeft<16>(moved), fields));
+  result.part[1] = hn::BitCast(FloatTag(), hn::And(moved, fields));
+#else
+  HWY_ALIGN static constexpr uint8_t kOrder[64] = {
+      0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2,  0, 0, 0, 3,  0, 0, 0, 4,  0, 0, 0, 5,  0, 0, 0, 6,  0, 0, 0, 7,
+      0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 10, 0, 0, 0, 11, 0, 0, 0, 12, 0, 0, 0, 13, 0, 0, 0, 14, 0, 0, 0, 15};
+  const auto placed = hn::BitCast(IntTag(), hn::TableLookupBytes(codes, hn::Load(bytes, kOrder)));
+  result.part[0] = hn::BitCast(FloatTag(), hn::And(hn::ShiftRight<4>(placed), fields));
+#endif
+  return result;
+}
+#endif
+
 #undef DRAMA3_EACH_PART
 
 // ---- folds ----

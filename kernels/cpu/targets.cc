@@ -57,4 +57,13 @@ std::string instruction_set() {
   return instruction_sets().front();
 }
 
+bool multiplies_subnormals_at_full_speed() {
+#if HWY_ARCH_X86
+  static const bool amd = __builtin_cpu_is("amd") != 0;
+  return amd;
+#else
+  return false;
+#endif
+}
+
 }  // namespace drama3

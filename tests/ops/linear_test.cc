@@ -80,6 +80,44 @@ TEST_CASE("every finite e4m3 code is read exactly") {
   for (size_t i = 0; i < codes.size(); ++i) CHECK(got[i] == e4m3_to_float(codes[i]));
 }
 
+// The CPU backend may read e4m3 in a unit that inputs of 65536 and above would overflow with.
+TEST_CASE("one row of inputs of any size meets e4m3 codes of any size exactly") {
+  constexpr int64_t kIn = 150, kOut = 6;
+  std::vector<uint8_t> codes(static_cast<size_t>(kIn * kOut));
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i * 37 % 127 + i % 2 * 128);
+  std::vector<float> scales(2, 0.5f);
+  const Linear linear{.out = kOut,
+                      .in = kIn,
+                      .weight = View(codes.data(), DType::kF8E4M3, Shape{kOut, kIn}),
+                      .scale = View(scales.data(), DType::kF32, Shape{1, 2}),
+                      .bias = {},
+                      .packed = {}};
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float size : {0x1p-149f, 1e-40f, 1e-30f, 1.0f, 65535.0f, 65536.0f, 1e30f, infinity}) {
+    INFO("inputs up to ", size);
+    FloatRows in = random_rows(1, kIn, 5, size == infinity ? 1.0f : size);
+    if (size == infinity) in.begin()[140] = size;
+    const std::vector<float> got = cpu_result([&](Ops& ops) {
+      FloatRows out = random_rows(1, kOut, 6);
+      ops.linear(out.view(), in.view(), linear);
+      return out.values();
+    });
+    for (int64_t o = 0; o < kOut; ++o) {
+      double sum = 0, terms = 0;
+      for (int64_t k = 0; k < kIn; ++k) {
+        const double term = 0.5 * in.begin()[k] * e4m3_to_float(codes[static_cast<size_t>(o * kIn + k)]);
+        sum += term, terms += std::fabs(term);
+      }
+      INFO("output ", o, " of ", got[static_cast<size_t>(o)], ", expected ", sum);
+      if (size == infinity) {
+        CHECK(got[static_cast<size_t>(o)] == static_cast<float>(sum));
+      } else {
+        CHECK(std::fabs(got[static_cast<size_t>(o)] - sum) <= 1e-6 * terms + 0x1p-134);
+      }
+    }
+  }
+}
+
 TEST_CASE("a row has the same bits alone and in any batch") {
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
     const StoredLinear stored(100, 300, type, 1);
