@@ -65,6 +65,10 @@ clocks=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperat
 step tests 120 "$tests" -tce="*full size*"
 step oracle 60 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device cuda \
   --json "$out/oracle.json"
+step record_ops 20 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device ref \
+  --stage tokenizer --dump "$out/recorded_ops"
+step ops 20 "$oracle" --reference "$out/recorded_ops" --model "$DRAMA3_GOLDEN/tiny" --device cuda --op all \
+  --json "$out/ops.json"
 step layers 150 "$tests" -tc="*full size*"
 step clocks_before 10 "${clocks[@]}"
 step frames 90 "$bench"

@@ -42,6 +42,7 @@ def read(folder, commit):
         "tests": messages(text(folder / "tests.txt")),
         "layers": messages(text(folder / "layers.txt")),
         "oracle": document(folder / "oracle.json"),
+        "ops": document(folder / "ops.json"),
         "frames": document(folder / "frames.txt"),
         "frames_without_overlap": document(folder / "frames_without_overlap.txt"),
         "torch": document(folder / "torch.txt"),
@@ -53,11 +54,11 @@ def table(heads, rows):
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
 
 
-def oracle_lines(oracle):
+def oracle_lines(name, oracle):
     """One line for what passed, one for each comparison that did not."""
     rows = oracle.get("results") or []
     missed = [row for row in rows if not row.get("passed", True)]
-    lines = [f"Oracle: {len(rows) - len(missed)} of {len(rows)} comparisons passed."]
+    lines = [f"{name}: {len(rows) - len(missed)} of {len(rows)} comparisons passed."]
     return lines + [f"- missed: {json.dumps(row)[:400]}" for row in missed] + [""]
 
 
@@ -94,8 +95,9 @@ def markdown(report, folder):
     for name in ("tests", "layers"):
         if report[name]:
             lines += [f"What {name} say:", *[f"- {line}" for line in report[name]], ""]
-    if report["oracle"]:
-        lines += oracle_lines(report["oracle"])
+    for name in ("oracle", "ops"):
+        if report[name]:
+            lines += oracle_lines(name, report[name])
     for name in ("frames", "frames_without_overlap"):
         if report[name]:
             lines += [f"## {name.replace('_', ' ')}", "", *frame_lines(report[name])]
