@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/parallel_reader.h"
 #include "lib/ops/ops.h"
 
 namespace drama3 {
@@ -23,10 +24,11 @@ struct CudaDevice {
 };
 
 struct CudaOptions {
-  int device = 0;            // index among the visible devices
-  bool graphs = true;        // record steps and replay them
-  bool overlap = true;       // let a launch load weights before the launch before it has finished
-  bool fuse = true;          // merge norms, residual sums and SwiGLU into the projections beside them
+  int device = 0;       // index among the visible devices
+  bool graphs = true;   // record steps and replay them
+  bool overlap = true;  // let a launch load weights before the launch before it has finished
+  bool fuse = true;     // merge norms, residual sums and SwiGLU into the projections beside them
+  DirectReads direct = DirectReads::kUncached;  // how weights are read
   int64_t memory_limit = 0;  // bytes of device and pinned memory that this process may take; 0 = no limit
 };
 
@@ -36,6 +38,7 @@ struct CudaCounters {
   int64_t allocations = 0;  // device and pinned allocations
   int64_t bytes = 0;        // of device and pinned memory held
   int64_t peak_bytes = 0;
+  ReadCounts read;  // of weights
 };
 
 // The visible devices; none without a driver, without a device, or in a build without CUDA.

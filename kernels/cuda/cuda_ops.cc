@@ -45,7 +45,7 @@ CudaOps::CudaOps(const CudaOptions& options) : options_(options) {
   bounce_ = pinned_memory(kBounceBytes);
   partial_ = device_memory(kPartialBytes, queue_.stream);
   arrivals_ = device_memory(kMaxKvHeads * static_cast<int64_t>(sizeof(int)), queue_.stream);
-  staging_ = std::make_unique<StagingRing>(queue_.stream);
+  staging_ = std::make_unique<StagingRing>(queue_.stream, options.direct);
 }
 
 CudaOps::~CudaOps() {
@@ -63,12 +63,14 @@ CudaCounters CudaOps::counters() const {
   return {.launches = queue_.launches + graph_launches_,
           .allocations = budget.allocations(),
           .bytes = budget.used(),
-          .peak_bytes = budget.peak()};
+          .peak_bytes = budget.peak(),
+          .read = staging_->counts()};
 }
 
 LaunchQueue& CudaOps::queue() {
   if (weights_moving_) {
     weights_moving_ = false;
+    staging_->finish();
     CUDA_CHECK(cudaStreamSynchronize(queue_.stream));  // kernels load weights before they wait for anything
   }
   pending_.flush(queue_);

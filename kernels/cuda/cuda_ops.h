@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "kernels/cuda/common/launch.cuh"
@@ -11,12 +12,14 @@
 #include "kernels/cuda/linear.cuh"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/moe.cuh"
+#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pending.h"
+#include "kernels/cuda/staging.h"
 
 namespace drama3 {
 
-// Activations BF16, codec rows F16, state and sums F32. One thread at a time may call it. Weights live until
-// it is destroyed.
+// Activations BF16, codec rows F16, state and sums F32. One thread at a time may call it, except that any
+// number may call prepare_*. Weights live until it is destroyed.
 class CudaOps final : public Ops {
  public:
   explicit CudaOps(const CudaOptions& options);
@@ -111,8 +114,11 @@ class CudaOps final : public Ops {
   LaunchQueue& queue();
   // Memory for weights, carved from large pieces that live as long as the backend.
   void* weight_memory(int64_t bytes);
-  // Columns packed as [n, taps * padded in], `rows_at_once` rows of the stored tensor per staging slot.
+  // Zeroed memory of a matrix packed as [n, steps of columns].
   std::shared_ptr<PackedMatrix> packed_matrix(int64_t n, int64_t k, int steps, DType type);
+  // Packs the source in pieces of whole rows of row_bytes; such a row of the source is one of the target's
+  // rows, or of its channels.
+  void pack_pieces(const PackTarget& target, const PackSource& source, int64_t row_bytes, bool channels);
   void pack_rows(const PackedMatrix& matrix, int64_t first, const View& stored);
   const float* packed_bias(const View& bias);
   GemmArgs gemm_args(const View& out, const PackedMatrix& matrix) const;
@@ -123,6 +129,7 @@ class CudaOps final : public Ops {
   CudaOptions options_;
   LaunchQueue queue_;
   int64_t graph_launches_ = 0;  // kernels launched by replays
+  std::mutex weight_mutex_;
   std::list<std::shared_ptr<void>> weights_;
   std::byte* weight_at_ = nullptr;
   int64_t weight_left_ = 0;

@@ -1,12 +1,14 @@
 // Weight preparation: stored tensors pass through pinned slots and are packed on the device.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/pack.cuh"
 #include "lib/base/check.h"
 #include "lib/base/scalars.h"
+#include "lib/tensor/stored_value.h"
 
 namespace drama3 {
 namespace {
@@ -28,6 +30,8 @@ int64_t transposed_taps(const ConvTranspose& sizes) { return sizes.kernel / size
 
 void* CudaOps::weight_memory(int64_t bytes) {
   const int64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::lock_guard lock(weight_mutex_);
+  CUDA_CHECK(cudaSetDevice(options_.device));  // the codec's weights come on a thread of their own
   weights_moving_ = true;
   if (size > kPieceBytes / 4) {
     weights_.push_back(device_memory(size, queue_.stream));
@@ -47,13 +51,14 @@ void* CudaOps::weight_memory(int64_t bytes) {
 View CudaOps::prepare_vector(const View& stored, float add) {
   const int64_t count = stored.elements();
   float* out = static_cast<float*>(weight_memory(count * static_cast<int64_t>(sizeof(float))));
-  const int64_t step = StagingRing::kSlotBytes / static_cast<int64_t>(dtype_size(stored.type));
+  const int64_t step = StagingRing::kPieceBytes / static_cast<int64_t>(dtype_size(stored.type));
   for (int64_t begin = 0; begin < count; begin += step) {
     const int64_t part = std::min(step, count - begin);
     const size_t size = dtype_size(stored.type);
     staging_->pass(static_cast<const std::byte*>(stored.data) + static_cast<size_t>(begin) * size,
-                   part * static_cast<int64_t>(size), [&](const void* at) {
-                     pack_vector(queue_.stream, out + begin, at, stored.type, part, add);
+                   part * static_cast<int64_t>(size),
+                   [stream = queue_.stream, to = out + begin, type = stored.type, part, add](const void* at) {
+                     pack_vector(stream, to, at, type, part, add);
                    });
   }
   return View(out, DType::kF32, Shape{count}, Place::kDevice);
@@ -62,12 +67,13 @@ View CudaOps::prepare_vector(const View& stored, float add) {
 View CudaOps::prepare_table(const View& stored) {
   View out(weight_memory(static_cast<int64_t>(stored.bytes())), stored.type, stored.shape, Place::kDevice);
   const int64_t bytes = static_cast<int64_t>(stored.bytes());
-  for (int64_t begin = 0; begin < bytes; begin += StagingRing::kSlotBytes) {
-    const int64_t part = std::min(StagingRing::kSlotBytes, bytes - begin);
-    staging_->pass(static_cast<const std::byte*>(stored.data) + begin, part, [&](const void* at) {
-      CUDA_CHECK(cudaMemcpyAsync(static_cast<std::byte*>(out.data) + begin, at, static_cast<size_t>(part),
-                                 cudaMemcpyDeviceToDevice, queue_.stream));
-    });
+  for (int64_t begin = 0; begin < bytes; begin += StagingRing::kPieceBytes) {
+    const int64_t part = std::min(StagingRing::kPieceBytes, bytes - begin);
+    staging_->pass(
+        static_cast<const std::byte*>(stored.data) + begin, part,
+        [stream = queue_.stream, to = static_cast<std::byte*>(out.data) + begin, part](const void* at) {
+          CUDA_CHECK(cudaMemcpyAsync(to, at, static_cast<size_t>(part), cudaMemcpyDeviceToDevice, stream));
+        });
   }
   return out;
 }
@@ -89,26 +95,38 @@ const float* CudaOps::packed_bias(const View& bias) {
   return bias.empty() ? nullptr : static_cast<const float*>(prepare_vector(bias, 0.0f).data);
 }
 
+void CudaOps::pack_pieces(const PackTarget& target, const PackSource& source, int64_t row_bytes,
+                          bool channels) {
+  const int64_t total = channels ? target.channels : target.rows;
+  const int64_t step = std::max<int64_t>(1, StagingRing::kPieceBytes / row_bytes);
+  for (int64_t begin = 0; begin < total; begin += step) {
+    const int64_t count = std::min(step, total - begin);
+    PackTarget part = target;
+    (channels ? part.first_channel : part.first_row) += static_cast<int>(begin);
+    (channels ? part.channels : part.rows) = static_cast<int>(count);
+    staging_->pass(static_cast<const std::byte*>(source.data) + begin * row_bytes, count * row_bytes,
+                   [stream = queue_.stream, part, source](const void* at) {
+                     PackSource staged = source;
+                     staged.data = at;
+                     pack_matrix(stream, part, staged);
+                   });
+  }
+}
+
 void CudaOps::pack_rows(const PackedMatrix& matrix, int64_t first, const View& stored) {
   const int64_t row_bytes = stored.cols() * static_cast<int64_t>(dtype_size(stored.type));
-  const int64_t step = std::max<int64_t>(1, StagingRing::kSlotBytes / row_bytes);
-  for (int64_t begin = 0; begin < stored.rows(); begin += step) {
-    const int64_t rows = std::min(step, stored.rows() - begin);
-    staging_->pass(
-        static_cast<const std::byte*>(stored.data) + begin * row_bytes, rows * row_bytes,
-        [&](const void* at) {
-          const PackTarget target{.data = const_cast<uint4*>(matrix.data),
-                                  .type = matrix.type,
-                                  .first_row = static_cast<int>(first + begin),
-                                  .rows = static_cast<int>(rows),
-                                  .steps = matrix.steps,
-                                  .in = matrix.k,
-                                  .in_padded = matrix.steps * kStepK};
-          pack_matrix(
-              queue_.stream, target,
-              {.data = at, .type = stored.type, .low_step = stored.cols(), .period = static_cast<int>(rows)});
-        });
-  }
+  pack_pieces({.data = const_cast<uint4*>(matrix.data),
+               .type = matrix.type,
+               .first_row = static_cast<int>(first),
+               .rows = static_cast<int>(stored.rows()),
+               .steps = matrix.steps,
+               .channels = matrix.k,
+               .in_padded = matrix.steps * kStepK},
+              {.data = stored.data,
+               .type = stored.type,
+               .low_step = stored.cols(),
+               .period = static_cast<int>(stored.rows())},
+              row_bytes, /*channels=*/false);
 }
 
 Linear CudaOps::prepare_linear(const StoredMatrix& stored, const View& bias) {
@@ -130,22 +148,24 @@ Linear CudaOps::prepare_linear(const StoredMatrix& stored, const View& bias) {
       std::memcpy(piece.data() + scale_row,
                   static_cast<const std::byte*>(weight.data) + begin * weight.cols(),
                   static_cast<size_t>(rows * weight.cols()));
-      staging_->pass(piece.data(), static_cast<int64_t>(piece.size()), [&](const void* at) {
-        const PackTarget target{.data = const_cast<uint4*>(matrix->data),
-                                .type = matrix->type,
-                                .first_row = static_cast<int>(begin),
-                                .rows = static_cast<int>(rows),
-                                .steps = steps,
-                                .in = matrix->k,
-                                .in_padded = steps * kStepK};
-        pack_matrix(queue_.stream, target,
-                    {.data = static_cast<const std::byte*>(at) + scale_row,
-                     .type = weight.type,
-                     .scale = at,
-                     .scale_type = stored.scale.type,
-                     .low_step = weight.cols(),
-                     .period = static_cast<int>(rows)});
-      });
+      const PackTarget target{.data = const_cast<uint4*>(matrix->data),
+                              .type = matrix->type,
+                              .first_row = static_cast<int>(begin),
+                              .rows = static_cast<int>(rows),
+                              .steps = steps,
+                              .channels = matrix->k,
+                              .in_padded = steps * kStepK};
+      const PackSource source{.type = weight.type,
+                              .scale_type = stored.scale.type,
+                              .low_step = weight.cols(),
+                              .period = static_cast<int>(rows)};
+      staging_->pass(piece.data(), static_cast<int64_t>(piece.size()),
+                     [stream = queue_.stream, target, source, scale_row](const void* at) {
+                       PackSource staged = source;
+                       staged.data = static_cast<const std::byte*>(at) + scale_row;
+                       staged.scale = at;
+                       pack_matrix(stream, target, staged);
+                     });
     }
   }
   matrix->bias = packed_bias(bias);
@@ -173,10 +193,11 @@ Linear CudaOps::prepare_head(const View& stored, int64_t first, int64_t count, i
 
 namespace {
 
-// Scales of one matrix, widened, at out.
-void pack_scales(cudaStream_t stream, StagingRing& staging, float* out, const View& scale) {
-  staging.pass(scale.data, static_cast<int64_t>(scale.bytes()),
-               [&](const void* at) { pack_vector(stream, out, at, scale.type, scale.elements(), 0.0f); });
+// Scales are small and lie between the matrices: gathered on the host, one piece for all experts of a kind.
+void add_scales(std::vector<float>& all, const View& scale) {
+  for (int64_t row = 0; row < scale.rows(); ++row) {
+    for (int64_t col = 0; col < scale.cols(); ++col) all.push_back(stored_value(scale, row, col));
+  }
 }
 
 void require_fp8(const Linear& weight) {
@@ -197,50 +218,52 @@ Experts CudaOps::prepare_experts(std::span<const Expert> experts) {
   }
   auto packed = std::make_shared<PackedExperts>();
   const int64_t words = hidden * ffn / 16;  // 16-byte words of one matrix
-  const int64_t scales = hidden / kGroup * (ffn / kGroup);
   auto* gate_up = static_cast<uint4*>(weight_memory(count * 2 * words * 16));
   auto* down = static_cast<uint4*>(weight_memory(count * words * 16));
-  auto* gate_scale = static_cast<float*>(weight_memory(count * scales * 4));
-  auto* up_scale = static_cast<float*>(weight_memory(count * scales * 4));
-  auto* down_scale = static_cast<float*>(weight_memory(count * scales * 4));
+  struct Matrix {
+    const Linear* weight;
+    uint4* out;
+    int stride;
+  };
+  std::vector<Matrix> matrices;
+  std::vector<float> gate_scales, up_scales, down_scales;
   for (int64_t e = 0; e < count; ++e) {
     const Expert& expert = experts[static_cast<size_t>(e)];
-    const auto pass = [&](uint4* out, const Linear& weight, int stride) {
-      require_fp8(weight);
-      staging_->pass(weight.weight.data, static_cast<int64_t>(weight.weight.bytes()), [&](const void* at) {
-        pack_codes(queue_.stream, out, static_cast<const uint8_t*>(at), static_cast<int>(weight.out),
-                   static_cast<int>(weight.in), stride);
-      });
-    };
-    pass(gate_up + e * 2 * words, expert.gate, 2 * kBlockWords);
-    pass(gate_up + e * 2 * words + kBlockWords, expert.up, 2 * kBlockWords);
-    pass(down + e * words, expert.down, kBlockWords);
-    pack_scales(queue_.stream, *staging_, gate_scale + e * scales, expert.gate.scale);
-    pack_scales(queue_.stream, *staging_, up_scale + e * scales, expert.up.scale);
-    pack_scales(queue_.stream, *staging_, down_scale + e * scales, expert.down.scale);
+    for (const Linear* weight : {&expert.gate, &expert.up, &expert.down}) require_fp8(*weight);
+    matrices.push_back({&expert.gate, gate_up + e * 2 * words, 2 * kBlockWords});
+    matrices.push_back({&expert.up, gate_up + e * 2 * words + kBlockWords, 2 * kBlockWords});
+    matrices.push_back({&expert.down, down + e * words, kBlockWords});
+    add_scales(gate_scales, expert.gate.scale);
+    add_scales(up_scales, expert.up.scale);
+    add_scales(down_scales, expert.down.scale);
   }
+  // In the order in which they lie in their file, so that neighbours are read together.
+  std::sort(matrices.begin(), matrices.end(), [](const Matrix& a, const Matrix& b) {
+    return std::less<const void*>()(a.weight->weight.data, b.weight->weight.data);
+  });
+  for (const Matrix& matrix : matrices) {
+    const View& stored = matrix.weight->weight;
+    staging_->pass(
+        stored.data, static_cast<int64_t>(stored.bytes()),
+        [stream = queue_.stream, out = matrix.out, stride = matrix.stride,
+         n = static_cast<int>(stored.rows()), k = static_cast<int>(stored.cols())](const void* at) {
+          pack_codes(stream, out, static_cast<const uint8_t*>(at), n, k, stride);
+        });
+  }
+  const auto scales = [&](const std::vector<float>& all) {
+    const View view(const_cast<float*>(all.data()), DType::kF32, Shape{static_cast<int64_t>(all.size())});
+    return static_cast<const float*>(prepare_vector(view, 0.0f).data);
+  };
   *packed = {.gate_up = gate_up,
              .down = down,
-             .gate_scale = gate_scale,
-             .up_scale = up_scale,
-             .down_scale = down_scale,
+             .gate_scale = scales(gate_scales),
+             .up_scale = scales(up_scales),
+             .down_scale = scales(down_scales),
              .experts = static_cast<int>(count),
              .hidden = static_cast<int>(hidden),
              .ffn = static_cast<int>(ffn)};
   return {.hidden = hidden, .ffn = ffn, .each = {}, .packed = packed};
 }
-
-namespace {
-
-// Folded weights on the device for as long as they are packed.
-std::shared_ptr<void> on_device(const View& host, cudaStream_t stream) {
-  std::shared_ptr<void> memory = device_memory(static_cast<int64_t>(host.bytes()), stream);
-  CUDA_CHECK(cudaStreamSynchronize(stream));
-  CUDA_CHECK(cudaMemcpy(memory.get(), host.data, host.bytes(), cudaMemcpyHostToDevice));
-  return memory;
-}
-
-}  // namespace
 
 Conv CudaOps::prepare_conv(const HostConv& host, const Conv& sizes) {
   Conv conv = sizes;
@@ -263,22 +286,20 @@ Conv CudaOps::prepare_conv(const HostConv& host, const Conv& sizes) {
   const int in_padded = round_up(sizes.in, kStepK);
   const int steps = static_cast<int>(sizes.kernel) * in_padded / kStepK;
   const auto matrix = packed_matrix(sizes.out, sizes.in, steps, DType::kF16);
-  const std::shared_ptr<void> stored = on_device(host.weight, queue_.stream);
-  pack_matrix(queue_.stream,
-              {.data = const_cast<uint4*>(matrix->data),
+  pack_pieces({.data = const_cast<uint4*>(matrix->data),
                .type = DType::kF16,
                .first_row = 0,
                .rows = static_cast<int>(sizes.out),
                .steps = steps,
-               .in = static_cast<int>(sizes.in),
+               .channels = static_cast<int>(sizes.in),
                .in_padded = in_padded},
-              {.data = stored.get(),
+              {.data = host.weight.data,
                .type = DType::kF32,
                .low_step = sizes.in * sizes.kernel,
                .tap_step = 1,
                .channel_step = sizes.kernel,
-               .period = static_cast<int>(sizes.out)});
-  CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+               .period = static_cast<int>(sizes.out)},
+              sizes.in * sizes.kernel * static_cast<int64_t>(sizeof(float)), /*channels=*/false);
   matrix->bias = bias;
   conv.packed = matrix;
   conv.weight = View(const_cast<uint4*>(matrix->data), DType::kF16, Shape{sizes.out, sizes.kernel * sizes.in},
@@ -293,25 +314,24 @@ ConvTranspose CudaOps::prepare_conv_transpose(const HostConv& host, const ConvTr
   const int in_padded = round_up(sizes.in, kStepK);
   const int steps = static_cast<int>(taps) * in_padded / kStepK;
   const auto matrix = packed_matrix(sizes.stride * sizes.out, sizes.in, steps, DType::kF16);
-  const std::shared_ptr<void> stored = on_device(host.weight, queue_.stream);
   // Packed row j * out + o, tap i' (oldest first) = stored [channel][o][j + (taps - 1 - i') * stride].
-  pack_matrix(queue_.stream,
-              {.data = const_cast<uint4*>(matrix->data),
+  const int64_t channel = sizes.out * sizes.kernel;
+  pack_pieces({.data = const_cast<uint4*>(matrix->data),
                .type = DType::kF16,
                .first_row = 0,
                .rows = static_cast<int>(sizes.stride * sizes.out),
                .steps = steps,
-               .in = static_cast<int>(sizes.in),
+               .channels = static_cast<int>(sizes.in),
                .in_padded = in_padded},
-              {.data = stored.get(),
+              {.data = host.weight.data,
                .type = DType::kF32,
                .base = (taps - 1) * sizes.stride,
                .high_step = 1,
                .low_step = sizes.kernel,
                .tap_step = -sizes.stride,
-               .channel_step = sizes.out * sizes.kernel,
-               .period = static_cast<int>(sizes.out)});
-  CUDA_CHECK(cudaStreamSynchronize(queue_.stream));
+               .channel_step = channel,
+               .period = static_cast<int>(sizes.out)},
+              channel * static_cast<int64_t>(sizeof(float)), /*channels=*/true);
   matrix->bias = packed_bias(host.bias);
   conv.packed = matrix;
   conv.weight = View(const_cast<uint4*>(matrix->data), DType::kF16,

@@ -1,11 +1,10 @@
-// Device and pinned memory, budget and staging.
+// The budget, and memory that is taken under it.
 #include "kernels/cuda/memory.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cuda/common/check.h"
-#include "lib/base/check.h"
+#include "lib/base/error.h"
 
 namespace drama3 {
 
@@ -21,11 +20,22 @@ void MemoryBudget::set_limit(int64_t bytes) {
 
 bool MemoryBudget::reserve(int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (limit_ > 0 && (bytes > limit_ || used_ > limit_ - bytes)) return false;
+  if (limit_ > 0 && (bytes > limit_ || used_ + reserved_ > limit_ - bytes)) return false;
+  reserved_ += bytes;
+  return true;
+}
+
+void MemoryBudget::commit(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  reserved_ -= bytes;
   used_ += bytes;
   peak_ = std::max(peak_, used_);
   ++allocations_;
-  return true;
+}
+
+void MemoryBudget::refund(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  reserved_ -= bytes;
 }
 
 void MemoryBudget::release(int64_t bytes) {
@@ -67,13 +77,14 @@ std::shared_ptr<void> reserved(const char* kind, int64_t bytes, Take take, Give 
   void* memory = nullptr;
   const cudaError_t code = take(&memory, static_cast<size_t>(size));
   if (code != cudaSuccess) {
-    budget.release(size);
+    budget.refund(size);
     cudaGetLastError();  // clears the refused allocation, so that later launches do not report it
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     fail(kind, " memory: expected ", size, " bytes, got ", cudaGetErrorName(code), " with ", free, " of ",
          total, " device bytes free; close other programs or use --device cpu");
   }
+  budget.commit(size);
   return {memory, [give, size](void* at) {
             give(at);
             MemoryBudget::process().release(size);
@@ -94,31 +105,6 @@ std::shared_ptr<void> pinned_memory(int64_t bytes) {
   return reserved(
       "pinned", bytes, [](void** at, size_t size) { return cudaMallocHost(at, size); },
       [](void* at) { cudaFreeHost(at); });
-}
-
-StagingRing::StagingRing(cudaStream_t stream) : stream_(stream), slots_(kSlots) {
-  for (Slot& slot : slots_) {
-    slot.pinned = pinned_memory(kSlotBytes);
-    slot.device = device_memory(kSlotBytes, stream);
-    CUDA_CHECK(cudaEventCreateWithFlags(&slot.done, cudaEventDisableTiming));
-  }
-}
-
-StagingRing::~StagingRing() {
-  cudaStreamSynchronize(stream_);
-  for (Slot& slot : slots_) cudaEventDestroy(slot.done);
-}
-
-void StagingRing::pass(const void* host, int64_t bytes, const std::function<void(const void*)>& use) {
-  INVARIANT(bytes <= kSlotBytes, bytes, " bytes for a slot of ", kSlotBytes);
-  Slot& slot = slots_[static_cast<size_t>(next_)];
-  next_ = (next_ + 1) % kSlots;
-  CUDA_CHECK(cudaEventSynchronize(slot.done));
-  std::memcpy(slot.pinned.get(), host, static_cast<size_t>(bytes));
-  CUDA_CHECK(cudaMemcpyAsync(slot.device.get(), slot.pinned.get(), static_cast<size_t>(bytes),
-                             cudaMemcpyHostToDevice, stream_));
-  use(slot.device.get());
-  CUDA_CHECK(cudaEventRecord(slot.done, stream_));
 }
 
 }  // namespace drama3

@@ -1,14 +1,11 @@
-// Device and pinned host memory under one process-wide limit, and the ring of pinned slots that weights pass
-// through.
+// Device and pinned host memory under one process-wide limit.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace drama3 {
 
@@ -19,10 +16,13 @@ class MemoryBudget {
   static MemoryBudget& process();
 
   void set_limit(int64_t bytes);  // 0 = none
-  // False, with usage and peak unchanged, when the bytes do not fit.
+  // Sets bytes aside; false, with nothing changed, when they do not fit beside what is used and set aside.
+  // commit() or refund() follows.
   bool reserve(int64_t bytes);
+  void commit(int64_t bytes);  // the driver gave them
+  void refund(int64_t bytes);  // it did not: usage and peak are as if it had not been asked
   void release(int64_t bytes);
-  int64_t used() const;
+  int64_t used() const;  // committed
   int64_t peak() const;
   int64_t limit() const;
   int64_t allocations() const;
@@ -31,6 +31,7 @@ class MemoryBudget {
   mutable std::mutex mutex_;
   int64_t limit_ = 0;
   int64_t used_ = 0;
+  int64_t reserved_ = 0;  // and neither committed nor refunded yet
   int64_t peak_ = 0;
   int64_t allocations_ = 0;
 };
@@ -39,32 +40,5 @@ class MemoryBudget {
 std::shared_ptr<void> device_memory(int64_t bytes, cudaStream_t stream);
 // Page-locked host memory.
 std::shared_ptr<void> pinned_memory(int64_t bytes);
-
-// Weights go to the device through a few pinned slots, each with a device-side twin where packing kernels
-// read; filling one slot overlaps with the copies and kernels of the others.
-class StagingRing {
- public:
-  static constexpr int kSlots = 4;
-  static constexpr int64_t kSlotBytes = 16 << 20;
-
-  explicit StagingRing(cudaStream_t stream);
-  ~StagingRing();
-  StagingRing(const StagingRing&) = delete;
-  StagingRing& operator=(const StagingRing&) = delete;
-
-  // Copies host bytes (at most kSlotBytes) into a slot's device twin and calls use(device pointer), which
-  // enqueues what reads it.
-  void pass(const void* host, int64_t bytes, const std::function<void(const void*)>& use);
-
- private:
-  struct Slot {
-    std::shared_ptr<void> pinned;
-    std::shared_ptr<void> device;
-    cudaEvent_t done = nullptr;
-  };
-  cudaStream_t stream_;
-  std::vector<Slot> slots_;
-  int next_ = 0;
-};
 
 }  // namespace drama3

@@ -29,20 +29,20 @@ __global__ void __launch_bounds__(256)
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= count) return;
   const int taps = target.steps * kStepK / target.in_padded;
-  const int channel = static_cast<int>(index % target.in);
-  const int tap = static_cast<int>(index / target.in % taps);
-  const int n = static_cast<int>(index / target.in / taps);
+  const int channel = static_cast<int>(index % target.channels);
+  const int tap = static_cast<int>(index / target.channels % taps);
+  const int n = static_cast<int>(index / target.channels / taps);
   const int64_t at = source.base + n / source.period * source.high_step +
                      n % source.period * source.low_step + tap * source.tap_step +
                      channel * source.channel_step;
   float value = stored_float(source.data, source.type, at);
   if (source.scale != nullptr) {
-    const int blocks = (target.in + kGroup - 1) / kGroup;
+    const int blocks = (target.channels + kGroup - 1) / kGroup;
     value *= stored_float(source.scale, source.scale_type,
                           static_cast<int64_t>(n / kGroup) * blocks + channel / kGroup);
   }
   const int row = target.first_row + n;
-  const int kk = tap * target.in_padded + channel;
+  const int kk = tap * target.in_padded + target.first_channel + channel;
   const int step = kk / kStepK, inner = kk % kStepK;
   const int lane = row % 8 * 4 + inner / 8;
   const int64_t word =
@@ -77,7 +77,7 @@ Geometry geometry_of(int64_t count) { return {.grid = dim3(static_cast<unsigned>
 void pack_matrix(cudaStream_t stream, const PackTarget& target, const PackSource& source) {
   LaunchQueue queue{.stream = stream};
   const int64_t count =
-      static_cast<int64_t>(target.rows) * (target.steps * kStepK / target.in_padded) * target.in;
+      static_cast<int64_t>(target.rows) * (target.steps * kStepK / target.in_padded) * target.channels;
   launch(queue, target.type == DType::kBF16 ? pack_matrix_kernel<bf16> : pack_matrix_kernel<f16>,
          geometry_of(count), target, source, count);
 }

@@ -27,11 +27,12 @@ struct PackTarget {
   int first_row = 0;  // of the packed matrix; rows of other sources stand elsewhere
   int rows = 0;
   int steps = 0;
-  int in = 0;
-  int in_padded = 0;  // columns of one tap
+  int first_channel = 0;  // of the columns of a tap, where the source begins
+  int channels = 0;       // of the source
+  int in_padded = 0;      // columns of one tap
 };
 
-// Writes the rows of `target` that the source has; padding must have been zeroed.
+// Writes the rows and channels of `target` that the source has; padding must have been zeroed.
 void pack_matrix(cudaStream_t stream, const PackTarget& target, const PackSource& source);
 
 // FP8 rows [n, k] into 16 x 128 blocks; block (i, j) of the matrix starts at out + (i * k / 128 + j) * stride

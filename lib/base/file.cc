@@ -105,6 +105,15 @@ void File::close() {
   }
 }
 
+File File::duplicate() const {
+  const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) {
+    const int error_number = errno;
+    fail(path_, ": cannot duplicate its descriptor: ", error_text(error_number));
+  }
+  return File(fd, path_);
+}
+
 std::vector<std::byte> read_file(const std::string& path, uint64_t limit) {
   const File file = File::open_regular(path);
   const uint64_t size = file.size();
@@ -183,6 +192,8 @@ MappedRange* register_range(const std::byte* data, size_t size, const MappedFile
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : file_(File::open_regular(path)) {
+  static std::atomic<uint64_t> maps{0};
+  serial_ = ++maps;
   const uint64_t size = file_.size();
   if (size == 0) return;
   install_handler();
@@ -203,6 +214,7 @@ MappedFile::MappedFile(const std::string& path) : file_(File::open_regular(path)
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : file_(std::move(other.file_)),
       bytes_(std::exchange(other.bytes_, {})),
+      serial_(other.serial_),
       range_(std::exchange(other.range_, nullptr)) {
   if (range_ == nullptr) return;
   const std::lock_guard<std::mutex> lock(g_ranges_mutex);
@@ -235,6 +247,33 @@ void MappedFile::release_pages(uint64_t offset, uint64_t count) const {
   if (range_ == nullptr || begin >= end || end > bytes_.size()) return;
   // Pages that were replaced by the handler must stay zero pages; those of the file come back from the cache.
   ::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+void MappedFile::prefetch(uint64_t offset, uint64_t count) const {
+  ::posix_fadvise(file_.fd(), static_cast<off_t>(offset), static_cast<off_t>(count), POSIX_FADV_WILLNEED);
+}
+
+bool MappedFile::seems_cached(uint64_t offset, uint64_t count) const {
+  constexpr uint64_t kSamples = 4;
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (count == 0 || offset + count > bytes_.size()) return false;
+  for (uint64_t i = 0; i < kSamples; ++i) {
+    const uint64_t at = (offset + (count - 1) * i / (kSamples - 1)) / page * page;
+    unsigned char resident = 0;
+    if (::mincore(const_cast<std::byte*>(bytes_.data()) + at, 1, &resident) != 0 || (resident & 1) == 0)
+      return false;
+  }
+  return true;
+}
+
+std::optional<MappedPlace> mapped_place(const void* data, uint64_t count) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const std::lock_guard<std::mutex> lock(g_ranges_mutex);
+  for (MappedRange* range = g_ranges.load(); range != nullptr; range = range->next) {
+    if (range->owner == nullptr || begin < range->begin.load() || begin + count > range->end.load()) continue;
+    return MappedPlace{range->owner, begin - range->begin.load()};
+  }
+  return std::nullopt;
 }
 
 void check_mapped_files() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class File {
   void sync();
   // Closes and reports what close(2) reports.
   void close();
+  // A second descriptor of the same open file.
+  File duplicate() const;
 
  private:
   int fd_ = -1;
@@ -73,17 +76,35 @@ class MappedFile {
   ~MappedFile();
 
   const std::string& path() const { return file_.path(); }
+  const File& file() const { return file_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // A number that no other map of this process has or had.
+  uint64_t serial() const { return serial_; }
   // Error when the file was cut, or could not be read, since it was mapped.
   void check_intact() const;
   // Tells the kernel that the pages of [offset, offset + count) are not needed again; their bytes stay valid.
   void release_pages(uint64_t offset, uint64_t count) const;
+  // Asks the kernel to bring [offset, offset + count) into the page cache; does not wait for it.
+  void prefetch(uint64_t offset, uint64_t count) const;
+  // Whether a sample of the pages of [offset, offset + count) lies in the page cache. The kernel says yes to
+  // a process that may not write the file.
+  bool seems_cached(uint64_t offset, uint64_t count) const;
 
  private:
   File file_;
   std::span<const std::byte> bytes_;
+  uint64_t serial_ = 0;
   detail::MappedRange* range_ = nullptr;
 };
+
+// Where bytes of a map stand in their file.
+struct MappedPlace {
+  const MappedFile* file = nullptr;
+  uint64_t offset = 0;
+};
+
+// The file that is mapped at [data, data + count), whole; nothing when none is.
+std::optional<MappedPlace> mapped_place(const void* data, uint64_t count);
 
 // check_intact() for every file that is mapped now.
 void check_mapped_files();

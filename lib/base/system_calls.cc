@@ -74,6 +74,11 @@ int open(const char* path, int flags, mode_t mode) {
   return retried([&] { return ::open(path, flags | O_CLOEXEC, mode); });
 }
 
+int open_direct(const char* path) {
+  if (fails(SystemCall::kOpenDirect)) return -1;
+  return retried([&] { return ::open(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC); });
+}
+
 ssize_t read(int fd, void* out, size_t bytes) {
   if (fails(SystemCall::kRead)) return -1;
   return retried([&] { return ::read(fd, out, bytes); });
@@ -81,6 +86,11 @@ ssize_t read(int fd, void* out, size_t bytes) {
 
 ssize_t pread(int fd, void* out, size_t bytes, off_t offset) {
   if (fails(SystemCall::kRead)) return -1;
+  return retried([&] { return ::pread(fd, out, bytes, offset); });
+}
+
+ssize_t pread_direct(int fd, void* out, size_t bytes, off_t offset) {
+  if (fails(SystemCall::kReadDirect)) return -1;
   return retried([&] { return ::pread(fd, out, bytes, offset); });
 }
 

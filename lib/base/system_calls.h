@@ -22,9 +22,11 @@ enum class SystemCall : uint8_t {
   kSync,
   kClose,
   kRename,
-  kUnlink
+  kUnlink,
+  kOpenDirect,
+  kReadDirect
 };
-inline constexpr int kSystemCallKinds = 10;
+inline constexpr int kSystemCallKinds = 12;
 
 // Which use of a call fails, counted from 1 since the fault was set, and with which errno.
 struct Fault {
@@ -44,12 +46,14 @@ uint64_t system_call_count(SystemCall call);
 // errno's message and number, "No such file or directory (2)".
 std::string error_text(int error_number);
 
-// The calls. read, pread, write and pwrite are repeated after EINTR; close is not. A failing close has
+// The calls. Reads and writes are repeated after EINTR; close is not. A failing close has
 // closed.
 namespace sys {
 int open(const char* path, int flags, mode_t mode = 0);
+int open_direct(const char* path);  // for reading with O_DIRECT
 ssize_t read(int fd, void* out, size_t bytes);
 ssize_t pread(int fd, void* out, size_t bytes, off_t offset);
+ssize_t pread_direct(int fd, void* out, size_t bytes, off_t offset);  // on what open_direct gave
 int stat(const char* path, struct ::stat* out);
 int fstat(int fd, struct ::stat* out);
 void* mmap(size_t bytes, int protection, int flags, int fd);  // MAP_FAILED and errno on failure

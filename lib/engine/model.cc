@@ -2,6 +2,7 @@
 #include "lib/engine/model.h"
 
 #include <algorithm>
+#include <future>
 
 #include "lib/base/error.h"
 #include "lib/engine/tokenizer_file.h"
@@ -37,6 +38,21 @@ ModelConfig admitted_config(const Ops& ops, const Checkpoint& checkpoint, const 
   return config;
 }
 
+// The codec's weights. Weight norm is folded on the host: where weights are copied to a device, that goes on
+// on a thread of its own while the others stream.
+std::future<codec::Weights> start_codec(Ops& ops, CodecFile& file, const codec::Config& config,
+                                        codec::Parts parts) {
+  const auto how = ops.weights_in_place() ? std::launch::deferred : std::launch::async;
+  return std::async(how,
+                    [&ops, &file, config, parts] { return codec::load_weights(ops, file, config, parts); });
+}
+
+// Small tensors of a file lie between large ones, and each would be waited for in turn.
+backbone::Weights load_backbone(Ops& ops, Checkpoint& checkpoint, const backbone::Config& config) {
+  if (!ops.weights_in_place()) checkpoint.prefetch_small();
+  return backbone::load_weights(ops, checkpoint, config);
+}
+
 }  // namespace
 
 int64_t sequence_bytes(const ModelConfig& config, DType activation_type, int64_t rows) {
@@ -68,14 +84,16 @@ Model::Model(Ops& ops, const std::string& path, const LoadOptions& options)
       codec_file(checkpoint.codec_path()),
       tokenizer(load_tokenizer(checkpoint.tokenizer_path())),
       config(admitted_config(ops, checkpoint, codec_file, tokenizer, options)),
-      backbone(backbone::load_weights(ops, checkpoint, config.backbone)),
+      loading_codec(start_codec(ops, codec_file, config.codec, options.codec_parts)),
+      backbone(load_backbone(ops, checkpoint, config.backbone)),
       tower(tower::load_weights(ops, checkpoint, config.tower)),
-      codec(codec::load_weights(ops, codec_file, config.codec, options.codec_parts)),
+      codec(loading_codec.get()),
       tables({.text = backbone.embedding,
               .codes = tower.code_embeddings,
               .code_vocabulary = config.tower.code_vocabulary,
               .semantic_start = config.backbone.semantic_start,
               .semantic_count = config.backbone.semantic_count}) {
+  ops.synchronize();  // a file that cannot be read is an error here
   checkpoint.finish();
   const codec::UnusedNames unused = codec::unused_names(codec);
   codec_file.refuse_unused({.prefixes = unused.prefixes, .suffixes = unused.suffixes});

@@ -1,6 +1,7 @@
 // A checkpoint loaded on a backend: its files, configs, tokenizer and the prepared weights of every part.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,7 @@ struct Model {
   CodecFile codec_file;
   Tokenizer tokenizer;
   ModelConfig config;
+  std::future<codec::Weights> loading_codec;  // until `codec` has them
   backbone::Weights backbone;
   tower::Weights tower;
   codec::Weights codec;

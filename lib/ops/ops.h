@@ -125,6 +125,7 @@ class Ops {
   }
 
   // ---- weights ----
+  // Where weights_in_place() is false, any number of threads may prepare weights at once.
   // [n] of any stored float type, widened to F32, plus `add` (exact order: F32 sum).
   virtual View prepare_vector(const View& stored, float add = 0.0f) = 0;
   // [n, width] kept in its stored type.

@@ -155,6 +155,15 @@ void Checkpoint::open_shards() {
        ": expected it in this shard as the index says, got no such tensor");
 }
 
+void Checkpoint::prefetch_small() const {
+  constexpr uint64_t kSmall = 32 << 10;
+  for (const View& view : views()) {
+    if (view.bytes() == 0 || view.bytes() > kSmall) continue;
+    if (const auto place = mapped_place(view.data, view.bytes()))
+      place->file->prefetch(place->offset, view.bytes());
+  }
+}
+
 void Checkpoint::finish() const { refuse_unused(kIgnored); }
 
 std::vector<std::string> Checkpoint::file_names() const {

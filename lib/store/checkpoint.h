@@ -45,6 +45,9 @@ class Checkpoint : public TensorMap {
   std::string tokenizer_path() const { return folder_.file("tokenizer.json"); }
   std::string codec_path() const { return folder_.file("codec.pth"); }
 
+  // Asks the kernel to read all small tensors, without waiting: they are read one by one where weights stream
+  // past the page cache.
+  void prefetch_small() const;
   // Error that lists tensors nobody asked for, other than those of parts the engine does not have.
   void finish() const;
   // Bytes of all files of the checkpoint.

@@ -203,6 +203,14 @@ std::vector<std::string> TensorMap::names() const {
   return out;
 }
 
+std::vector<View> TensorMap::views() const {
+  std::vector<View> out;
+  out.reserve(tensors_.size());
+  for (const StoredTensor& stored : tensors_)
+    out.emplace_back(const_cast<std::byte*>(stored.data), stored.type, stored.shape);
+  return out;
+}
+
 uint64_t TensorMap::total_bytes() const {
   uint64_t sum = 0;
   for (const StoredTensor& stored : tensors_) {

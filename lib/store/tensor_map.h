@@ -63,6 +63,9 @@ class TensorMap : public WeightSource {
   size_t size() const { return tensors_.size(); }
   // The stored names, file after file.
   std::vector<std::string> names() const;
+  // All tensors as stored, in the same order; without data those that are loaded when asked for. Marks none
+  // as used.
+  std::vector<View> views() const;
   // Bytes of all tensors, of all that were asked for.
   uint64_t total_bytes() const;
   uint64_t used_bytes() const;

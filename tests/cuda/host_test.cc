@@ -43,15 +43,28 @@ TEST_CASE("cuda: the loaded image carries a marker that its device can run" * do
 TEST_CASE("cuda: a refused reservation leaves usage and peak as they were, also among threads") {
   MemoryBudget budget;
   budget.set_limit(1000);
-  CHECK(budget.reserve(600));
+  REQUIRE(budget.reserve(600));
+  budget.commit(600);
   CHECK_FALSE(budget.reserve(401));
   CHECK(budget.used() == 600);
   CHECK(budget.peak() == 600);
+  REQUIRE(budget.reserve(400));  // set aside: nobody else gets it, and it counts only when it is given
+  CHECK_FALSE(budget.reserve(1));
+  budget.refund(400);
+  CHECK(budget.used() == 600);
+  CHECK(budget.peak() == 600);
+  CHECK(budget.allocations() == 1);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int n = 0; n < 2000; ++n) {
-        if (budget.reserve(300)) budget.release(300);
+        if (!budget.reserve(300)) continue;
+        if (n % 2 == 0) {
+          budget.refund(300);
+        } else {
+          budget.commit(300);
+          budget.release(300);
+        }
       }
     });
   }

@@ -1,7 +1,8 @@
-// A full-size model without a file: every tensor is a window of one pool of random bytes, finite and of
+// A model of any size without a file: every tensor is a window of one pool of random values, finite and of
 // plausible scale; for speed, not sound.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -9,78 +10,12 @@
 #include <vector>
 
 #include "lib/backbone/config.h"
-#include "lib/base/error.h"
+#include "lib/base/check.h"
 #include "lib/base/scalars.h"
 #include "lib/tensor/weight_source.h"
 #include "lib/tower/config.h"
 
 namespace drama3::cuda_test {
-
-// Windows start where a hash of the tensor's name says, so a tensor's bytes depend on its name and shape
-// only.
-class SyntheticSource final : public WeightSource {
- public:
-  SyntheticSource() : bf16_(kPoolBytes / 2), fp8_(kFp8Bytes), f32_(kSmall), scales_(kSmall) {
-    std::mt19937 random(1);
-    // Magnitudes 2^-7 to 2^-5, either sign, repeated blocks of a prime length.
-    const size_t block = 1000003;
-    for (size_t i = 0; i < block; ++i) {
-      const uint32_t r = random();
-      bf16_[i] = static_cast<uint16_t>((r & 0x8000u) | ((120u + (r & 1u)) << 7) | ((r >> 1) & 0x7fu));
-    }
-    for (size_t at = block; at < bf16_.size(); at += block) {
-      std::memcpy(bf16_.data() + at, bf16_.data(), std::min(block, bf16_.size() - at) * 2);
-    }
-    for (uint8_t& code : fp8_) code = static_cast<uint8_t>(random() & 0xbfu);  // below 2
-    for (float& value : f32_) value = static_cast<float>(random() >> 8) * 0x1p-24f;
-    for (uint16_t& scale : scales_) {
-      scale = float_to_bf16(0.01f + 0.01f * static_cast<float>(random() >> 8) * 0x1p-24f);
-    }
-  }
-
-  View need(const TensorRequest& request) override {
-    const std::string& name = request.spellings.front();
-    const bool fp32 = name.ends_with("A_log");
-    const View view(nullptr, fp32 ? DType::kF32 : DType::kBF16, request.shape);
-    if (fp32) return window(f32_.data(), f32_.size() * 4, view, name);
-    return window(bf16_.data(), kPoolBytes, view, name);
-  }
-  std::optional<View> find(const TensorRequest& request) override { return need(request); }
-  std::optional<Shape> shape_of(std::string_view name) const override {
-    if (name.find("heads.") != std::string_view::npos) return Shape{1024, 2048};
-    if (name.ends_with("block.attention.wqkv.weight")) return Shape{6144, 2048};
-    return std::nullopt;
-  }
-  StoredMatrix need_matrix(const std::vector<std::string>& spellings, int64_t rows, int64_t cols) override {
-    const std::string& name = spellings.front();
-    if (name.find(".experts.") == std::string::npos) {
-      return {
-          .weight = window(bf16_.data(), kPoolBytes, View(nullptr, DType::kBF16, Shape{rows, cols}), name),
-          .scale = {}};
-    }
-    const Shape blocks{(rows + 127) / 128, (cols + 127) / 128};
-    return {
-        .weight = window(fp8_.data(), fp8_.size(), View(nullptr, DType::kF8E4M3, Shape{rows, cols}), name),
-        .scale = window(scales_.data(), scales_.size() * 2, View(nullptr, DType::kBF16, blocks), name)};
-  }
-
- private:
-  static constexpr size_t kPoolBytes = 1100u << 20;  // holds the embedding table
-  static constexpr size_t kFp8Bytes = 8u << 20;
-  static constexpr size_t kSmall = 1u << 16;
-
-  static View window(void* pool, size_t bytes, View view, const std::string& name) {
-    const size_t room = bytes - view.bytes();
-    const size_t at = room == 0 ? 0 : std::hash<std::string>{}(name) % room / 16 * 16;
-    view.data = static_cast<std::byte*>(pool) + at;
-    return view;
-  }
-
-  std::vector<uint16_t> bf16_;
-  std::vector<uint8_t> fp8_;
-  std::vector<float> f32_;
-  std::vector<uint16_t> scales_;
-};
 
 inline backbone::Config full_backbone(int layers = 40) {
   backbone::Config config;
@@ -117,5 +52,90 @@ inline tower::Config full_tower() {
           .rope_theta = 1e7f,
           .rotary = 64};
 }
+
+// Sizes for tests: every kind of layer, a few megabytes.
+inline backbone::Config small_backbone() {
+  backbone::Config config = full_backbone(4);
+  config.vocabulary = 2048;
+  config.hidden = 256;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128, .conv_taps = 4};
+  config.experts = 8;
+  config.top_k = 2;
+  config.expert_ffn = 128;
+  config.shared_ffn = 128;
+  config.semantic_start = 1024;
+  config.semantic_count = 256;
+  config.end_token = 748;
+  return config;
+}
+
+inline tower::Config small_tower() {
+  tower::Config config = full_tower();
+  config.dim = 256;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 32;
+  config.ffn = 64;
+  config.code_vocabulary = 256;
+  config.shared_layers = 2;
+  config.rotary = 16;
+  return config;
+}
+
+// Random values repeated with a prime period. A window starts where a hash of the tensor's name says, so a
+// tensor's bytes depend on its name and type only: not on the machine, nor on the size of the pool.
+template <typename T>
+class SyntheticPool {
+ public:
+  // largest: elements of the largest window.
+  template <typename Draw>
+  SyntheticPool(size_t largest, Draw draw) : values_(kPeriod + largest) {
+    std::generate_n(values_.begin(), std::min(kPeriod, values_.size()), draw);
+    for (size_t at = kPeriod; at < values_.size(); at += kPeriod) {
+      std::memcpy(values_.data() + at, values_.data(), std::min(kPeriod, values_.size() - at) * sizeof(T));
+    }
+  }
+
+  View window(const std::string& name, DType type, const Shape& shape) {
+    const size_t begin = hash(name) % kPeriod / 16 * 16;  // aligned to 16 bytes or more
+    const size_t end = begin + static_cast<size_t>(shape.elements());
+    INVARIANT(end <= values_.size(), name, ": a window up to ", end, " of a pool of ", values_.size());
+    return View(values_.data() + begin, type, shape);
+  }
+
+ private:
+  static constexpr size_t kPeriod = 1000003;
+
+  static uint64_t hash(const std::string& name) {  // FNV-1a
+    uint64_t hash = 14695981039346656037u;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return hash;
+  }
+
+  std::vector<T> values_;
+};
+
+class SyntheticSource final : public WeightSource {
+ public:
+  // largest: elements of the largest tensor; the default holds the embedding table of the full size.
+  explicit SyntheticSource(const tower::Config& tower = full_tower(), size_t largest = 252416 * 2048);
+
+  View need(const TensorRequest& request) override;
+  std::optional<View> find(const TensorRequest& request) override { return need(request); }
+  std::optional<Shape> shape_of(std::string_view name) const override;
+  StoredMatrix need_matrix(const std::vector<std::string>& spellings, int64_t rows, int64_t cols) override;
+
+ private:
+  static constexpr size_t kSmall = 1u << 16;  // elements of the largest A_log and the largest block of scales
+
+  tower::Config tower_;
+  std::mt19937 random_{1};  // before the pools, which draw from it in their order
+  SyntheticPool<uint16_t> bf16_;
+  SyntheticPool<uint8_t> fp8_;
+  SyntheticPool<float> f32_;
+  SyntheticPool<uint16_t> scales_;
+};
 
 }  // namespace drama3::cuda_test
