@@ -273,6 +273,14 @@ class Cases(SayRunner):
         (old / "CMakeLists.txt").write_text(first.replace("VERSION 3.25", "VERSION 9.25", 1))
         outcome = run_tool("cmake", ["-S", str(old), "-B", str(old / "build")])
         self.check("S18 too old a CMake names what it needs", outcome.code != 0 and "9.25" in outcome.stderr, outcome)
+        nvcc = old / "nvcc"
+        nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 11.8, V11.8.89'\n")
+        nvcc.chmod(0o755)
+        (old / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(old LANGUAGES CXX)\n"
+                                            "include(cmake/cuda.cmake)\n")
+        outcome = run_tool("cmake", ["-S", str(old), "-B", str(old / "build"), f"-DDRAMA3_NVCC={nvcc}"])
+        self.check("S18 too old an nvcc leaves CUDA out, and says so",
+                   outcome.code == 0 and b"left out" in outcome.stdout and b"12.4" in outcome.stdout, outcome)
 
 
 def main():
