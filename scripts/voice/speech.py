@@ -117,6 +117,7 @@ def make_shard(task):
 
 def start_worker(folder):
     """Loads flite once in a pool process."""
+    global FLITE
     FLITE = Flite(folder)
 
 
