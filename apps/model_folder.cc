@@ -1,9 +1,13 @@
 // The search for a checkpoint folder.
 #include "apps/model_folder.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/file.h"
+#include "lib/base/sha256.h"
 
 namespace drama3 {
 namespace {
@@ -51,6 +55,29 @@ std::string find_model(const std::optional<Setting>& chosen, const Messages& mes
     }
   }
   fail("--model: expected a model folder, got none, and no embedded voice at ", looked, "; ", kDownload);
+}
+
+void print_digests(const std::string& model, const Messages& messages) {
+  std::error_code problem;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator at(model, problem), end; !problem && at != end; at.increment(problem)) {
+    std::error_code unknown;
+    if (at->is_regular_file(unknown)) files.push_back(at->path());
+  }
+  if (problem) fail(model, ": expected a folder that can be listed, got ", problem.message());
+  std::sort(files.begin(), files.end());
+  constexpr size_t kPart = size_t{16} << 20;
+  for (const fs::path& path : files) {
+    const MappedFile file(path.string());
+    Sha256 hash;
+    for (size_t begin = 0; begin < file.bytes().size(); begin += kPart) {
+      const auto part = file.bytes().subspan(begin, std::min(kPart, file.bytes().size() - begin));
+      hash.update(part);
+      file.release_pages(begin, part.size());
+    }
+    file.check_intact();
+    messages.line(hash.hex() + "  " + path.filename().string());
+  }
 }
 
 }  // namespace drama3

@@ -14,4 +14,8 @@ namespace drama3 {
 // is not a folder, listing what was looked for.
 std::string find_model(const std::optional<Setting>& chosen, const Messages& messages);
 
+// One line "HEX  NAME", as sha256sum writes it, for every file of a checkpoint folder, by name. Error when a
+// file cannot be read.
+void print_digests(const std::string& model, const Messages& messages);
+
 }  // namespace drama3

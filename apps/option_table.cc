@@ -102,6 +102,9 @@ constexpr std::array kOptions{
            .help =
                "most frames of the whole output, 46.4 ms each; default: none, 2048 for each piece of a long "
                "text"},
+    Option{.tools = kSay,
+           .name = "verify",
+           .help = "print the SHA-256 of every model file and refuse NaN or infinity in any weight"},
     Option{.tools = kSay, .name = "dump-tokens", .help = "print the token ids, one line a piece, and stop"},
     Option{.tools = kBench,
            .name = "passes",

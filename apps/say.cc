@@ -159,8 +159,9 @@ int say(const CommandLine& command, Messages& messages) {
   const AudioFormat format = choose_format(options, target);
   const std::string model = find_model(options.model, messages);
 
-  const std::unique_ptr<Engine> engine =
-      Engine::open({.model = model, .device = options.device, .threads = options.threads});
+  if (options.verify) print_digests(model, messages);
+  const std::unique_ptr<Engine> engine = Engine::open(
+      {.model = model, .device = options.device, .threads = options.threads, .verify = options.verify});
   describe_engine(engine->info(), messages);
   const SpeechRequest request = request_for(options, text, *engine);
   SpeechSpool spool(target, format, engine->info().sample_rate);

@@ -60,6 +60,10 @@ void check_outputs(const SayOptions& options) {
     usage_error("--dump-tokens: expected alone, got ", options.output ? "--output" : "--json",
                 " with it; the ids go to standard output");
   }
+  if (options.verify && (options.dump_tokens || options.list_devices)) {
+    usage_error("--verify: expected with a text to speak, got ",
+                options.dump_tokens ? "--dump-tokens" : "--list-devices", ", which reads no weight");
+  }
   if (!options.dump_tokens && !options.list_devices && !options.output) {
     usage_error("--output: expected an audio file to write, got none; ", kOutputHint);
   }
@@ -78,6 +82,7 @@ SayOptions read_say_options(const CommandLine& command, bool stdin_is_terminal) 
   SayOptions options;
   options.dump_tokens = command.has("dump-tokens");
   options.list_devices = command.has("list-devices");
+  options.verify = command.has("verify");
   if (command.has("output")) options.output = command.value("output");
   if (command.has("json")) options.json = command.value("json");
   if (const auto format = setting(command, "format")) {

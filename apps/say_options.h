@@ -20,6 +20,7 @@ struct SayOptions {
   std::string text;  // the words, or the file's path
   bool dump_tokens = false;
   bool list_devices = false;
+  bool verify = false;
   std::optional<std::string> output;  // path or -
   std::optional<AudioFormat> format;  // by flag
   std::optional<std::string> json;    // path or -

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "kernels/cpu/threads.h"
-#include "kernels/host/draw.h"
 #include "kernels/host/host_ops.h"
 
 namespace drama3 {
@@ -53,19 +52,18 @@ class CpuOps final : public HostOps {
                   const MoeReplay& replay, const View& workspace) override;
   void combine_shared(const View& out, const View& routed, const View& shared, const View& gate) override;
 
-  void pick(const View& code, const View& logits, const PickState& state, int64_t codebook) override;
-
   void conv(const View& out, const View& in, const Conv& conv, const View& tail) override;
   void conv_transpose(const View& out, const View& in, const ConvTranspose& conv, const View& tail) override;
   void snake(const View& out, const View& in, const Snake& snake) override;
   void residual_unit(const View& out, const View& in, const ResidualUnit& unit, const View& tail,
                      const View& scratch0, const View& scratch1) override;
 
+ protected:
+  void temper(std::span<Candidate> candidates, const float* logits, float top, float temperature) override;
+
  private:
   Threads threads_;
-  // Grow to the largest number of entries and experts seen.
-  std::vector<Candidate> candidates_;  // of one draw
-  std::vector<float> probabilities_;   // of one row's experts
+  std::vector<float> probabilities_;  // of one row's experts; grows to the largest number seen
 };
 
 // The CPU backend on so many threads (0 = one per core), with the instruction set that the environment

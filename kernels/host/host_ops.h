@@ -2,7 +2,10 @@
 #pragma once
 
 #include <list>
+#include <span>
+#include <vector>
 
+#include "kernels/host/draw.h"
 #include "lib/ops/ops.h"
 #include "lib/tensor/stored_value.h"
 
@@ -39,6 +42,14 @@ class HostOps : public Ops {
   void record_codes(const View& history, const View& codes, const View& frame) override;
   void lookup(const View& out, const View& codes, const View& table) override;
   void nearest(const View& codes, const View& in, const View& table) override;
+  void pick(const View& code, const View& logits, const PickState& state, int64_t codebook) final;
+
+ protected:
+  // Fills the candidates, one per finite logit, with probabilities softmax((logit - top) / temperature) and
+  // their indices; (l - top) / t, since l / t may overflow. The greatest logit is `top`.
+  virtual void temper(std::span<Candidate> candidates, const float* logits, float top, float temperature) = 0;
+
+  std::vector<Candidate> candidates_;  // of one draw; grows to the largest number of entries seen
 
  private:
   std::list<Buffer> owned_;  // widened vectors, packed convolutions, gathered head rows

@@ -1,44 +1,18 @@
-// Reference draw of a code: softmax at a temperature, then the rule of lib/ops/sampling.h.
-#include <algorithm>
+// Reference softmax at a temperature.
 #include <cmath>
-#include <cstring>
 
-#include "kernels/host/draw.h"
 #include "kernels/ref/dot.h"
 #include "kernels/ref/ref_ops.h"
-#include "lib/base/philox.h"
 
 namespace drama3 {
 
-void RefOps::pick(const View& code, const View& logits, const PickState& state, int64_t codebook) {
-  Sampling sampling;
-  std::memcpy(&sampling, state.sampling.data, sizeof sampling);
-  const int32_t frame = *state.frame.row<int32_t>(0);
-  const float* logit = logits.row<float>(0);
-  const int64_t count = logits.cols();
-  int32_t* out = code.row<int32_t>(0);
-  *out = 0;
-  if (!std::all_of(logit, logit + count, [](float value) { return std::isfinite(value); })) {
-    int32_t* failure = state.failure.row<int32_t>(0);
-    if (*failure == 0) *failure = pick_failure(frame, codebook);
-    return;
-  }
-  const float* top = std::max_element(logit, logit + count);
-  if (sampling.temperature == 0.0f) {
-    *out = static_cast<int32_t>(top - logit);
-    return;
-  }
-  // (l - max) / t rather than l / t - max / t: a tiny temperature must not overflow.
-  const auto weight = [&](int64_t i) { return std::exp((logit[i] - *top) / sampling.temperature); };
+void RefOps::temper(std::span<Candidate> candidates, const float* logits, float top, float temperature) {
+  const auto weight = [&](int64_t i) { return std::exp((logits[i] - top) / temperature); };
+  const int64_t count = static_cast<int64_t>(candidates.size());
   const float total = wide_sum(count, weight);
-  candidates_.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    candidates_[static_cast<size_t>(i)] = {weight(i) / total, static_cast<int32_t>(i)};
+    candidates[static_cast<size_t>(i)] = {weight(i) / total, static_cast<int32_t>(i)};
   }
-  const int64_t kept = keep_top(candidates_, sampling);
-  const float uniform =
-      draw_uniform(sampling.seed, static_cast<uint32_t>(frame), static_cast<uint32_t>(codebook));
-  *out = draw({candidates_.data(), static_cast<size_t>(kept)}, uniform);
 }
 
 }  // namespace drama3

@@ -1,9 +1,6 @@
 // The definition: every op in plain scalar code, FP32 values and FP64 sums, one row and one sum at a time.
 #pragma once
 
-#include <vector>
-
-#include "kernels/host/draw.h"
 #include "kernels/host/host_ops.h"
 
 namespace drama3 {
@@ -42,14 +39,12 @@ class RefOps final : public HostOps {
                   const MoeReplay& replay, const View& workspace) override;
   void combine_shared(const View& out, const View& routed, const View& shared, const View& gate) override;
 
-  void pick(const View& code, const View& logits, const PickState& state, int64_t codebook) override;
-
   void conv(const View& out, const View& in, const Conv& conv, const View& tail) override;
   void conv_transpose(const View& out, const View& in, const ConvTranspose& conv, const View& tail) override;
   void snake(const View& out, const View& in, const Snake& snake) override;
 
- private:
-  std::vector<Candidate> candidates_;  // of one draw; grows to the largest number of entries seen
+ protected:
+  void temper(std::span<Candidate> candidates, const float* logits, float top, float temperature) override;
 };
 
 }  // namespace drama3

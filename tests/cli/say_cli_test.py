@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """The rules of drama3-say's command line, each asked of the program by a run that breaks or needs only it."""
 import argparse
+import hashlib
 import json
 import os
 import pty
+import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -83,6 +86,37 @@ def models(runner, model):
     outcome = runner.say(["hi", "--dump-tokens"])
     runner.check("without --model one line says what is used", outcome.code == 0 and
                  outcome.stderr.count("note: model: the ") == 1, outcome)
+
+
+def verified(runner, model):
+    """--verify: digests of all files, and a NaN code in an FP8 weight refused."""
+    model = Path(model)
+    outcome = runner.say(["hi", "-o", "x.wav", "-m", str(model), "--verify", *SHORT])
+    listed = dict(reversed(line.split("  ", 1)) for line in outcome.stderr.splitlines() if re.match("[0-9a-f]{64}  ", line))
+    expected = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in model.iterdir() if file.is_file()}
+    runner.check("--verify: digests", outcome.code in (0, 3) and listed == expected, outcome)
+    folder = runner.path / "nan"
+    folder.mkdir()
+    damaged = None
+    for file in model.iterdir():
+        (folder / file.name).symlink_to(file)
+        data = bytearray(file.read_bytes()) if file.suffix == ".safetensors" and not damaged else b""
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")]) if data else {}
+        for name, tensor in header.items():
+            if tensor.get("dtype") == "F8_E4M3" and not damaged:
+                damaged = name
+                data[8 + int.from_bytes(data[:8], "little") + tensor["data_offsets"][0] + 5] = 0x7f
+                (folder / file.name).unlink()
+                (folder / file.name).write_bytes(data)
+    outcome = runner.say(["hi", "-o", "x.wav", "-m", "nan", *SHORT])
+    runner.check("a NaN code is found only on demand", outcome.code in (0, 3), outcome)
+    (runner.path / "x.wav").unlink(missing_ok=True)
+    runner.fail_clean("--verify: NaN code", ["hi", "-o", "x.wav", "-m", "nan", "--verify", "-q"],
+                      re.escape(f"{damaged}: expected finite numbers, got NaN or infinity at index 5"))
+    shutil.rmtree(folder)
+    for other in ["--dump-tokens", "--list-devices"]:
+        outcome = runner.say(["hi", "--verify", other] if other == "--dump-tokens" else ["--verify", other])
+        runner.check(f"--verify with {other}", outcome.code == 2 and "--verify: " in outcome.stderr, outcome)
 
 
 def devices(runner):
@@ -272,7 +306,7 @@ def main():
     arguments = parser.parse_args()
     tool_process.time_scale = arguments.time_scale
     tally = Tally()
-    for group in [streams_and_lists, refusals, text_with_a_dash, environment, models, devices, verbosity,
+    for group in [streams_and_lists, refusals, text_with_a_dash, environment, models, verified, devices, verbosity,
                   json_documents, texts, outputs, cut_and_repeated, signals, terminal]:
         runner = SayRunner(arguments.say, tally)
         group(*[runner, arguments.model][:group.__code__.co_argcount])
