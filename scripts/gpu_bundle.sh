@@ -9,7 +9,8 @@ set -euo pipefail
 archive=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 
-programs="tests/cuda/test_cuda tests/cuda/cuda_frame_bench apps/drama3-oracle"
+programs="tests/cuda/test_cuda tests/cuda/cuda_frame_bench tests/cuda/cuda_load_bench tests/synthetic/make_synthetic
+  apps/drama3-oracle"
 
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command of at most eight minutes once the programs are there: builds them (or
-# takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, single layers of full
-# size, the frame benchmark, PyTorch beside it and compute-sanitizer, and writes report.json and report.md.
+# takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, layers of full size, the
+# frame benchmark, PyTorch beside it, compute-sanitizer and the load benchmark, and writes report.json and report.md.
 # Usage: scripts/gpu_gate.sh [--bundle FILE.tar.gz|FOLDER] [--out FOLDER] [--only STEP,STEP,...]
 set -u
 cd "$(dirname "$0")/.."
@@ -22,21 +22,23 @@ out=$(cd "$out" && pwd)
 
 if [ -z "$bundle" ]; then
   cmake -S . -B build/gpu -DCMAKE_BUILD_TYPE=Release -DDRAMA3_CUDA=ON || exit 1
-  cmake --build build/gpu --parallel "$(nproc)" --target test_cuda cuda_frame_bench drama3-oracle || exit 1
-  tests=build/gpu/tests/cuda/test_cuda
-  bench=build/gpu/tests/cuda/cuda_frame_bench
-  oracle=build/gpu/apps/drama3-oracle
-  commit=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-else
-  if [ -f "$bundle" ]; then
-    mkdir -p build/gpu_bundle && tar -xzf "$bundle" -C build/gpu_bundle || exit 1
-    bundle=build/gpu_bundle
-  fi
-  tests=$bundle/test_cuda
-  bench=$bundle/cuda_frame_bench
-  oracle=$bundle/drama3-oracle
-  commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
+  cmake --build build/gpu --parallel "$(nproc)" \
+    --target test_cuda cuda_frame_bench cuda_load_bench make_synthetic drama3-oracle || exit 1
+  bundle=build/gpu/programs
+  mkdir -p "$bundle"
+  for program in tests/cuda/{test_cuda,cuda_frame_bench,cuda_load_bench} tests/synthetic/make_synthetic \
+    apps/drama3-oracle; do
+    ln -sf "$PWD/build/gpu/$program" "$bundle/"
+  done
+  git describe --always --dirty --abbrev=12 >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
+elif [ -f "$bundle" ]; then
+  mkdir -p build/gpu_bundle && tar -xzf "$bundle" -C build/gpu_bundle || exit 1
+  bundle=build/gpu_bundle
 fi
+tests=$bundle/test_cuda
+bench=$bundle/cuda_frame_bench
+oracle=$bundle/drama3-oracle
+commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
 export DRAMA3_GOLDEN="$PWD/tests/data/golden"
 
 readonly last_second=$((SECONDS + 470))
@@ -82,6 +84,9 @@ if command -v compute-sanitizer >/dev/null; then
     step "$tool" 100 compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" -tc="*every kernel*"
   done
 fi
+
+# A part of the full size: 10 GB in memory, 4 GB on the disk.
+step load 100 env LAYERS=8 DISK_LAYERS=2 bash scripts/gpu_load.sh "$bundle"
 
 python3 scripts/gpu_report.py "$out" "$commit" || failed=$((failed + 1))
 cat "$out/report.md"

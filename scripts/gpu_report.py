@@ -46,6 +46,7 @@ def read(folder, commit):
         "frames": document(folder / "frames.txt"),
         "frames_without_overlap": document(folder / "frames_without_overlap.txt"),
         "torch": document(folder / "torch.txt"),
+        "load": [line for line in text(folder / "load.txt").splitlines() if line.startswith("|") or " GB in " in line],
     }
 
 
@@ -103,6 +104,8 @@ def markdown(report, folder):
             lines += [f"## {name.replace('_', ' ')}", "", *frame_lines(report[name])]
     if report["torch"]:
         lines += torch_lines(report["torch"], report["frames"])
+    if report["load"]:
+        lines += ["## load", "", *report["load"]]
     return "\n".join(lines) + "\n"
 
 
