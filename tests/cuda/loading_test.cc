@@ -55,11 +55,13 @@ class Image {
   void add(const View& view) {
     if (!view.empty()) add(view.data, view.bytes());
   }
-  void add(const std::shared_ptr<const void>& packed) {
+  // biases: 0 = one for each row; a transposed convolution has fewer, repeated.
+  void add(const std::shared_ptr<const void>& packed, int64_t biases = 0) {
     const auto& matrix = *static_cast<const PackedMatrix*>(packed.get());
     add(matrix.data,
         static_cast<size_t>(matrix.tiles()) * kTile * static_cast<size_t>(matrix.steps) * kStepK * 2);
-    if (matrix.bias != nullptr) add(matrix.bias, static_cast<size_t>(matrix.n) * sizeof(float));
+    const auto count = static_cast<size_t>(biases > 0 ? biases : matrix.n);
+    if (matrix.bias != nullptr) add(matrix.bias, count * sizeof(float));
   }
   void add(const Experts& experts) {
     const auto& packed = *static_cast<const PackedExperts*>(experts.packed.get());
@@ -101,12 +103,12 @@ class Image {
       add(quantizer.out.packed);
     }
     for (const codec::Upsample& stage : weights.decoder.upsamples) {
-      add(stage.up.packed);
+      add(stage.up.packed, stage.up.out);
       add(stage.block.depthwise.weight);
       add(stage.block.down.packed);
     }
     for (const codec::DecoderBlock& block : weights.decoder.blocks) {
-      add(block.up.packed);
+      add(block.up.packed, block.up.out);
       for (const auto& unit : block.units) add(unit.conv0.packed);
     }
     add(weights.decoder.post.layers.back().qkv.packed);
