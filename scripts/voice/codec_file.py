@@ -1,6 +1,9 @@
 """codec.pth: a codec's weights in the checkpoint's key names with weight-norm pairs, FP16, and back."""
 import torch
 
+# What a polish trains: the rest decides the codes.
+POLISHED = ("decoder.", "quantizer.post_module.", "quantizer.upsample.")
+
 
 def normed(name):
     """Whether a `.conv.weight` is stored as a weight-norm pair (the quantiser's resampling convolutions are not)."""
@@ -39,3 +42,9 @@ def from_file(state):
         elif not key.endswith(("original0", "weight_g")):
             out[key] = value
     return out
+
+
+def load(path, device="cpu"):
+    """A codec's plain state dict from codec.pt (training) or codec.pth (exported)."""
+    data = torch.load(path, map_location=device, weights_only=True)
+    return data["codec"] if "codec" in data else from_file(data)

@@ -2,6 +2,8 @@
 
     python3 codec_train.py --speech DIR --held DIR --out DIR --seconds 330 [--polish CHECKPOINT] [--gan-from 0.6] [--phase 1.5]
 
+CHECKPOINT is a codec.pt of this script or an exported codec.pth.
+
 Writes OUT/codec.pt (averaged weights) every minute and at the end, OUT/held.npz (the held-out sentences decoded, 16 kHz) and OUT/score.json.
 A guard watches the output's level: when it leaves the target's, the last good state comes back and the learning rate is halved.
 """
@@ -16,6 +18,7 @@ import torch
 import torch.nn.functional as F
 import torchaudio
 
+import codec_file
 import pitch
 from codec_model import BOOKS, Codec, quantise
 from losses import Critic, Spectra, critic_loss, deceive_loss
@@ -23,7 +26,6 @@ from pool import LABELS_PER_FRAME, Crops, Pool, upsample
 from speech import PHONES
 
 BOUND = 1.4
-AVERAGE = 0.998
 
 
 def options():
@@ -43,6 +45,8 @@ def options():
     parser.add_argument("--match", type=float, default=1.0)
     parser.add_argument("--phase", type=float, default=1.5)
     parser.add_argument("--noise", type=float, default=0.0, help="share of residual codes replaced at random while polishing")
+    parser.add_argument("--average", type=float, default=0.998, help="share of the averaged weights that a step keeps")
+    parser.add_argument("--starts", type=float, default=0.0, help="share of crops that begin where an utterance does")
     parser.add_argument("--device", default="cuda")
     return parser.parse_args()
 
@@ -57,7 +61,7 @@ class Trainer:
         self.phone_head = torch.nn.Linear(self.codec.geometry.latent, LABELS_PER_FRAME * len(PHONES)).to(self.device)
         self.critic, self.spectra = Critic().to(self.device), Spectra().to(self.device)
         if o.polish:
-            self.codec.load_state_dict(torch.load(o.polish, map_location=self.device)["codec"])
+            self.codec.load_state_dict(codec_file.load(o.polish, self.device))
             q = self.codec.quantizer
             self.trained = [*q.post_module.parameters(), *q.upsample.parameters(), *self.codec.decoder.parameters()]
         else:
@@ -76,7 +80,7 @@ class Trainer:
         self.critic_optimiser = torch.optim.AdamW(self.critic.parameters(), lr=self.critic_rate if cuda else 1e-4, betas=(0.8, 0.99), weight_decay=0.01, **extra)
         self.average = [p.detach().clone() for p in self.codec.parameters()]
         self.pool = Pool(o.speech, o.hours, self.device)
-        self.crops = Crops(self.pool, o.frames)
+        self.crops = Crops(self.pool, o.frames, o.starts)
         self.usage = torch.zeros(BOOKS, self.codec.geometry.entries, device=self.device)
         self.latents = torch.zeros(o.batch * o.frames, self.codec.geometry.latent, device=self.device)
         self.log = {}
@@ -89,12 +93,11 @@ class Trainer:
         depth = torch.where(torch.rand(o.batch, device=self.device) < 0.5, torch.randint(1, BOOKS, (o.batch,), device=self.device), BOOKS - 1)
         with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):
             if o.polish:
-                with torch.no_grad():
-                    codes = self.codec.encode(wav[:, None])
+                with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+                    codes = self.codec.encode(wav[:, None])  # the codes that the language model was trained on are FP32's
                     noisy = torch.where(torch.rand(codes.shape, device=self.device) < o.noise, torch.randint_like(codes, self.codec.geometry.entries), codes)
                     noisy[..., 0] = codes[..., 0]
-                    with torch.autocast(self.device.type, enabled=False):
-                        z = self.codec.dequantize(noisy)
+                    z = self.codec.dequantize(noisy)
                 extra = {}
             else:
                 latent = self.codec.latent(wav[:, None])
@@ -136,7 +139,7 @@ class Trainer:
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.trained, 5.0, foreach=True)
         self.optimiser.step()
-        torch._foreach_lerp_(self.average, [p.detach() for p in self.codec.parameters()], 1 - AVERAGE)
+        torch._foreach_lerp_(self.average, [p.detach() for p in self.codec.parameters()], 1 - o.average)
         self.log = {"total": total.detach(), "y": y.detach().std(), "x": wav.std(), "peak": raw.detach().abs().max(),
                     **{k: v.detach() for k, v in {**terms, **extra}.items()}}
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torchaudio
 
+import codec_file
 from codec_model import Codec
 from pool import LEVEL
 from speech import HOP
@@ -59,7 +60,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device(o.device)
     codec = Codec().to(device).eval()
-    codec.load_state_dict(torch.load(o.codec, map_location=device)["codec"])
+    codec.load_state_dict(codec_file.load(o.codec, device))
     resample = torchaudio.transforms.Resample(16000, 44100, lowpass_filter_width=48, rolloff=0.97).to(device)
     paths = [p for p in sorted(glob.glob(os.path.join(o.speech, "[0-9]*.npz"))) if not p.endswith(".tmp.npz")]
     paths = (paths[:o.limit_shards] if o.limit_shards else paths)[index::parts]

@@ -103,6 +103,29 @@ def number(r):
                      "%s hundred" % r.choice(NUMBER_WORDS[:9]), "%s thousand" % r.choice(NUMBER_WORDS[:12])])
 
 
+def figure(r):
+    """A figure with a comma, round ones as often as others."""
+    thousands = r.choice([r.randint(1, 9), r.randint(1, 9), r.randint(10, 99), r.randint(100, 999)])
+    return "%d,%03d" % (thousands, r.choice([0, 50 * r.randint(1, 19), r.randint(1, 999)]))
+
+
+def share(r):
+    """A percentage in figures."""
+    return r.choice(["%d%%" % r.randint(1, 100), "%d%%" % (5 * r.randint(1, 20)), "%d.%d%%" % (r.randint(0, 30), r.randint(1, 9))])
+
+
+def figures(r):
+    """One sentence with long figures or percentages."""
+    return r.choice([
+        lambda: "There are %s %s %s." % (figure(r), r.choice(COUNTED), r.choice(PLACES)), lambda: "We sold %s %s in %s." % (figure(r), r.choice(COUNTED), year(r)),
+        lambda: "About %s people live in %s." % (figure(r), r.choice(CITIES)), lambda: "It costs $%s." % figure(r), lambda: "The total was %s." % figure(r),
+        lambda: "%s %s were sold." % (figure(r), r.choice(COUNTED)), lambda: "%s of the %s are %s." % (share(r), r.choice(COUNTED), r.choice(ADJECTIVES)),
+        lambda: "Prices rose by %s in %s." % (share(r), r.choice(MONTHS)), lambda: "Only %s of them came." % share(r), lambda: "You get %s off." % share(r),
+        lambda: "The %s lost %s of its value." % (r.choice(NOUNS), share(r)), lambda: "From %s to %s %s." % (figure(r), figure(r), r.choice(COUNTED)),
+        lambda: "Sales went up %s, to %s %s." % (share(r), figure(r), r.choice(COUNTED)), lambda: "The hall has %s %s, and %s are %s." % (figure(r), r.choice(COUNTED), share(r), r.choice(ADJECTIVES)),
+        lambda: "It is %s miles to %s." % (figure(r), r.choice(CITIES)), lambda: "%s won %s votes, or %s." % (r.choice(NAMES), figure(r), share(r))])()
+
+
 def numeric(r):
     """One sentence with figures or an abbreviation."""
     name, place = r.choice(NAMES), r.choice(PLACES)

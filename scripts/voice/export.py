@@ -50,13 +50,18 @@ def main():
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--temperature", type=float, default=0.5)
     parser.add_argument("--top-p", type=float, default=0.9)
+    parser.add_argument("--frozen", default="", help="a codec.pth that the codec was polished from: its encoder and books stay byte for byte")
     o = parser.parse_args()
     os.makedirs(o.out, exist_ok=True)
     model, codec = LanguageModel(mini_config()), Codec()
-    model.load_state_dict({k: v.float() for k, v in torch.load(o.lm, map_location="cpu")["lm"].items()})
-    codec.load_state_dict(torch.load(o.codec, map_location="cpu")["codec"])
+    model.load_state_dict(lm_file.load(o.lm, model.c))
+    codec.load_state_dict(codec_file.load(o.codec))
     save_file(lm_file.to_file(model), os.path.join(o.out, "model.safetensors"))
-    torch.save(codec_file.to_file(codec), os.path.join(o.out, "codec.pth"))
+    tensors = codec_file.to_file(codec)
+    if o.frozen:
+        kept = torch.load(o.frozen, map_location="cpu", weights_only=True)
+        tensors.update({key: value for key, value in kept.items() if not key.startswith(codec_file.POLISHED)})
+    torch.save(tensors, os.path.join(o.out, "codec.pth"))
     with open(os.path.join(o.out, "config.json"), "w") as file:
         json.dump(config(model.c, codec.geometry), file, indent=1)
     with open(os.path.join(o.out, "generation_config.json"), "w") as file:

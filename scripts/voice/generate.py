@@ -11,6 +11,8 @@ import torch
 import torchaudio
 from tokenizers import Tokenizer
 
+import codec_file
+import lm_file
 import tokens
 from codec_model import Codec
 from lm_model import LanguageModel
@@ -84,9 +86,9 @@ def main():
     o = parser.parse_args()
     torch.manual_seed(o.seed)
     model = LanguageModel(mini_config()).to(o.device).eval()
-    model.load_state_dict({k: v.float() for k, v in torch.load(o.lm, map_location=o.device)["lm"].items()})
+    model.load_state_dict(lm_file.load(o.lm, model.c))
     codec = Codec().to(o.device).eval()
-    codec.load_state_dict(torch.load(o.codec, map_location=o.device)["codec"])
+    codec.load_state_dict(codec_file.load(o.codec, o.device))
     lines = open(o.text).read().splitlines()
     codes, ended = speak(model, Tokenizer.from_file(o.tokenizer), lines, o.temperature, o.top_p, o.limit)
     waves = {"wave_%d" % i: w for i, w in enumerate(render(codec, codes))}

@@ -1,5 +1,6 @@
 """Language-model weights in the checkpoint's names: block-FP8 experts, BF16 rest; and back, for reading a checkpoint into PyTorch."""
 import torch
+from safetensors.torch import load_file
 
 BLOCK = 128
 MIXER = {"a": "self_attn", "g": "linear_attn"}
@@ -111,3 +112,10 @@ def from_file(tensors, c):
     head = tensors["lm_head.weight"].float()
     out["head.weight"] = torch.cat((head[c.semantic_start:c.semantic_start + c.entries], head[c.eos:c.eos + 1]))
     return out
+
+
+def load(path, c):
+    """The state dict of a LanguageModel from lm.pt (training) or model.safetensors (exported)."""
+    if path.endswith(".safetensors"):
+        return from_file(load_file(path), c)
+    return {k: v.float() for k, v in torch.load(path, map_location="cpu", weights_only=True)["lm"].items()}

@@ -2,6 +2,7 @@
 
     python3 lm_train.py --text train.txt --tokenizer tokenizer.json --codes codes.0.npz ... --out DIR --seconds 240 [--wait] [--resume lm.pt]
 
+--resume takes an lm.pt of this script or an exported model.safetensors; with a lower --rate it polishes a trained model.
 With --wait it compiles at once and then waits for the code files. OUT/lm.pt is rewritten whenever validation improves.
 """
 import argparse
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 
+import lm_file
 import tokens
 from lm_model import Config, LanguageModel
 from speech import PHONES
@@ -76,7 +78,7 @@ class Trainer:
         torch.manual_seed(11)
         self.model = LanguageModel(mini_config()).to(self.device)
         if o.resume:
-            self.model.load_state_dict(torch.load(o.resume, map_location=self.device)["lm"])
+            self.model.load_state_dict(lm_file.load(o.resume, self.model.c))
         self.phone_head = torch.nn.Linear(self.model.c.hidden, 4 * len(PHONES)).to(self.device)
         parameters = [*self.model.parameters(), *self.phone_head.parameters()]
         matrices = [p for p in parameters if p.dim() >= 2]

@@ -24,7 +24,9 @@ class Pool:
         self.wav = torch.zeros(self.capacity, dtype=torch.int16, device=device)
         self.phones = torch.zeros(self.capacity // HOP, dtype=torch.uint8, device=device)
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        self.loaded, self.samples, self.stopped = set(), 0, False
+        self.starts = torch.zeros(int(hours * 3600), dtype=torch.int64, device=device)  # utterances are longer than a second on average
+        self.items = torch.zeros((), dtype=torch.int64, device=device)
+        self.loaded, self.samples, self.utterances, self.stopped = set(), 0, 0, False
 
     def scan(self):
         """Loads new shards once; False when the pool is full."""
@@ -38,6 +40,11 @@ class Pool:
                 return False
             self.wav[self.samples:end] = torch.from_numpy(wav).to(self.device)
             self.phones[self.samples // HOP:end // HOP] = torch.from_numpy(phones).to(self.device)
+            starts = self.samples + np.cumsum(data["lengths"]) - data["lengths"]
+            known = min(self.utterances + len(starts), len(self.starts))
+            self.starts[self.utterances:known] = torch.from_numpy(starts[:known - self.utterances]).to(self.device)
+            self.items.fill_(known)
+            self.utterances = known
             self.samples = end
             self.loaded.add(path)
             self.count.fill_(end)
@@ -60,11 +67,11 @@ class Pool:
 
 
 class Crops(torch.nn.Module):
-    """Random crops: samples [B, 2048 frames] at 44.1 kHz scaled by LEVEL, and labels [B, frames, 4]."""
+    """Random crops, a share of them from an utterance's start: samples [B, 2048 frames] at 44.1 kHz scaled by LEVEL, and labels [B, frames, 4]."""
 
-    def __init__(self, pool, frames):
+    def __init__(self, pool, frames, share=0.0):
         super().__init__()
-        self.pool, self.frames = pool, frames
+        self.pool, self.frames, self.share = pool, frames, share
         self.resample = torchaudio.transforms.Resample(RATE, 44100, lowpass_filter_width=48, rolloff=0.97).to(pool.device)
         self.need = -(-frames * 2048 * 160 // 441) + 2 * MARGIN + 160
         i = torch.arange(frames * LABELS_PER_FRAME, device=pool.device)
@@ -72,7 +79,12 @@ class Crops(torch.nn.Module):
 
     def forward(self, batch):
         device = self.pool.device
-        first = (torch.rand(batch, device=device, dtype=torch.float64) * ((self.pool.count - self.need) // HOP)).long() * HOP
+        draw = torch.rand(3, batch, device=device, dtype=torch.float64)
+        first = (draw[0] * ((self.pool.count - self.need) // HOP)).long() * HOP
+        if self.share:
+            start = self.pool.starts[(draw[1] * self.pool.items).long()] - MARGIN
+            fits = (start >= 0) & (start + self.need < self.pool.count)
+            first = torch.where(fits & (draw[2] < self.share), start, first)
         wav = self.pool.wav[first[:, None] + torch.arange(self.need, device=device)].float() * LEVEL
         wav = self.resample(wav)[:, 441:441 + self.frames * 2048]
         labels = self.pool.phones[first[:, None] // HOP + self.label_at].long().view(batch, self.frames, LABELS_PER_FRAME)

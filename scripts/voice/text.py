@@ -1,6 +1,6 @@
 """Training sentences from WordNet's examples and glosses and from templates; the held-out sentences never appear.
 
-    python3 text.py --wordnet /usr/share/wordnet --held held.txt --out train.txt [--everyday N] [--numeric N] [--lists N] [--paragraphs N]
+    python3 text.py --wordnet /usr/share/wordnet --held held.txt dev.txt --out train.txt [--everyday N] [--numeric N] [--figures N] [--lists N] [--paragraphs N] [--seed N]
 
 One item a line, printable ASCII; sentences of a paragraph are joined by ' | '. WordNet is Princeton's, free to use and copy.
 """
@@ -11,6 +11,7 @@ import re
 
 import everyday
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 LONGEST = 130
 ALLOWED = re.compile(r"[A-Za-z0-9 ,.?!'\-:;\"%$]+")
 BARRED = re.compile(r"sex|rape|rapi|fuck|shit|cunt|penis|vagin|genital|anus|anal\b|breast|nipple|testic|scrot|clitor|vulva|pubic|copulat|orgasm|masturb|erotic|"
@@ -112,19 +113,21 @@ def paragraphs(pool, count, r):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wordnet", default="/usr/share/wordnet")
-    parser.add_argument("--held", default="held.txt")
+    parser.add_argument("--held", nargs="+", default=[os.path.join(HERE, name) for name in ("held.txt", "dev.txt")])
     parser.add_argument("--out", required=True)
     parser.add_argument("--everyday", type=int, default=20000)
     parser.add_argument("--numeric", type=int, default=18000)
+    parser.add_argument("--figures", type=int, default=12000)
     parser.add_argument("--lists", type=int, default=12000)
     parser.add_argument("--paragraphs", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=3)
     options = parser.parse_args()
-    r = random.Random(3)
+    r = random.Random(options.seed)
     examples, glosses = wordnet(options.wordnet, r)
     daily = [everyday.plain(r) for _ in range(options.everyday)]
-    figures = [everyday.numeric(r) for _ in range(options.numeric)]
+    figures = [everyday.numeric(r) for _ in range(options.numeric)] + [everyday.figures(r) for _ in range(options.figures)]
     singles = examples + glosses + daily + figures + word_lists(options.wordnet, options.lists, r)
-    held = {re.sub(r"\W+", " ", line).lower().strip() for line in open(options.held)}
+    held = {re.sub(r"\W+", " ", line).lower().strip() for path in options.held for line in open(path)}
     seen, items = set(held), []
     for text in singles:
         key = re.sub(r"\W+", " ", text).lower().strip()

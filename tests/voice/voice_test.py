@@ -14,8 +14,8 @@ from tool_process import Tally, run_tool  # noqa: E402
 MOST_BYTES = 18_000_000
 SENTENCE = "Good evening, this is a test."
 SEED = 7
-FRAMES = 38
-DIGEST = "cfbf4a941a8aa1954de5ef776c02a8987dc0d7601014693acbacbc00369c87ea"
+FRAMES = 40
+DIGEST = "0eb729ea2f3d01bb59339302845e9e7cb433bce4d2616e89c9282c6dcb5cd9cf"
 # Text and the seconds within which its speech lies: flite's duration times 0.8 to 1.25, rounded outwards.
 SPOKEN = [("Could you tell me where the nearest hospital is?", 1.9, 3.4), ("The meeting starts at 3:45 pm on Friday.", 2.2, 4.0),
           ("That will be $12.50, please.", 2.2, 4.2), ("In 1984, Mr. Brown moved to Chicago.", 2.3, 4.4)]
