@@ -2,19 +2,20 @@
 # Everything that needs a GPU, in one command of at most eight minutes once the programs are there: builds them (or
 # takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, layers of full size, the
 # frame benchmark, PyTorch beside it, compute-sanitizer and the load benchmark, and writes report.json and report.md.
-# Usage: scripts/gpu_gate.sh [--bundle FILE.tar.gz|FOLDER] [--out FOLDER] [--only STEP,STEP,...]
+# Usage: scripts/gpu_gate.sh [--bundle FILE.tar.gz|FOLDER] [--out FOLDER] [--only STEP,STEP,...] [--seconds N]
 set -u
 cd "$(dirname "$0")/.."
 
 bundle=""
 out="build/gpu_gate"
 only=""
+seconds=470
 while [ $# -gt 0 ]; do
   case "$1" in
-    --bundle | --out | --only)
+    --bundle | --out | --only | --seconds)
       [ $# -ge 2 ] || { echo "gpu_gate: error: $1: expected a value, got none" >&2; exit 2; }
       declare "${1#--}=$2"; shift 2 ;;
-    *) echo "gpu_gate: error: expected --bundle, --out or --only, got $1" >&2; exit 2 ;;
+    *) echo "gpu_gate: error: expected --bundle, --out, --only or --seconds, got $1" >&2; exit 2 ;;
   esac
 done
 mkdir -p "$out"
@@ -41,7 +42,7 @@ oracle=$bundle/drama3-oracle
 commit=$(cat "$bundle/commit" 2>/dev/null || echo unknown)
 export DRAMA3_GOLDEN="$PWD/tests/data/golden"
 
-readonly last_second=$((SECONDS + 470))
+readonly last_second=$((SECONDS + seconds))
 : >"$out/steps.txt"
 failed=0
 # Runs a step under a time limit, keeps its output, and notes its outcome; what the total leaves no time for failed.
@@ -71,10 +72,8 @@ step record_ops 20 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDE
   --stage tokenizer --dump "$out/recorded_ops"
 step ops 20 "$oracle" --reference "$out/recorded_ops" --model "$DRAMA3_GOLDEN/tiny" --device cuda --op all \
   --json "$out/ops.json"
-step layers 150 "$tests" -tc="*full size*"
 step clocks_before 10 "${clocks[@]}"
 step frames 90 "$bench"
-step frames_without_overlap 60 "$bench" --no-overlap
 if python3 -c "import torch" 2>/dev/null; then
   HF_HUB_OFFLINE=1 step torch 100 python3 bench/peers/backbone_torch.py
 fi
@@ -84,6 +83,9 @@ if command -v compute-sanitizer >/dev/null; then
     step "$tool" 100 compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" -tc="*every kernel*"
   done
 fi
+
+step layers 150 "$tests" -tc="*full size*"
+step frames_without_overlap 60 "$bench" --no-overlap
 
 # A part of the full size: 10 GB in memory, 4 GB on the disk.
 step load 100 env LAYERS=8 DISK_LAYERS=2 bash scripts/gpu_load.sh "$bundle"
