@@ -7,9 +7,10 @@
 
 namespace drama3 {
 
-constexpr int kChunk = 64;      // key positions of one partial softmax; chunks start at multiples of it
+constexpr int kChunk = 32;      // key positions of one partial softmax; chunks start at multiples of it
 constexpr int kMaxGroup = 8;    // query heads of one key/value head
-constexpr int kMaxSplits = 32;  // blocks over which the chunks of one row are dealt
+constexpr int kMaxHeads = 256;  // query heads of a row
+constexpr int kMaxSplits = 16;  // blocks over which the chunks of one row are dealt
 
 // Norm (optional) and RoPE of heads.
 struct HeadTurn {
@@ -45,8 +46,8 @@ struct AttendArgs {
   int gate_stride = 0;
   int gate_offset = 0;
   // One row split over blocks.
-  float* partial = nullptr;  // [kv_heads, chunks, group, head_dim + 2]
-  int* arrivals = nullptr;   // [kv_heads], zero between launches
+  float* partial = nullptr;  // [chunks, heads, head_dim + 2]
+  int* arrivals = nullptr;   // [kMaxHeads], zero between launches
 };
 
 // Many rows, keys in the cache; `split` deals one row's chunks over blocks.

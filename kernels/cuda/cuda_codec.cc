@@ -94,6 +94,7 @@ void CudaOps::embed(const View& out, const RowSource& rows, const EmbedTables& t
 
 void CudaOps::embed_next(const View& out, const RowSource& next, const EmbedTables& tables,
                          int64_t codebook) {
+  if (options_.fuse && pending_.hold_embed(queue_, out, next, tables, codebook)) return;
   embed_next_rows(queue(), out, next, tables, codebook);
 }
 

@@ -132,15 +132,8 @@ void CudaOps::add_rms_norm(const View& out, const View& sum, const View& delta, 
 }
 
 void CudaOps::gated_rms_norm(const View& out, const View& in, const View& z, const Norm& norm) {
-  const int64_t width = norm.weight.elements();
-  gated_norm(queue(), {.out = bf16_out(out),
-                       .in = bf16_rows(in),
-                       .z = bf16_rows(z),
-                       .weight = floats(norm.weight),
-                       .eps = norm.eps,
-                       .rows = static_cast<int>(out.rows()),
-                       .heads = static_cast<int>(out.cols() / width),
-                       .width = static_cast<int>(width)});
+  if (options_.fuse && pending_.hold_gated_norm(queue_, out, in, z, norm)) return;
+  gated_norm(queue(), out, in, z, norm.weight, norm.eps);
 }
 
 GemmArgs CudaOps::gemm_args(const View& out, const PackedMatrix& matrix) const {
@@ -202,7 +195,7 @@ void CudaOps::one_row_project(std::span<const Projection> outs, const View& in) 
 void CudaOps::add(const View& out, const View& a, const View& b) { add_rows(queue(), out, a, b); }
 
 void CudaOps::swiglu(const View& out, const View& gate, const View& up) {
-  if (options_.fuse && out.type == DType::kBF16 && pending_.hold_swiglu(queue_, out, gate, up)) return;
+  if (pending_.merge_swiglu(out, gate, up)) return;
   swiglu_rows(queue(), out, gate, up);
 }
 
@@ -248,18 +241,16 @@ void CudaOps::delta_mix(const View& out, const DeltaMix& mix, const DeltaState& 
   }
   DeltaArgs args = delta_args(mix.dims, 1);
   args.qkv = bf16_rows(mix.qkv);
-  args.z = bf16_rows(mix.z);
   args.a = bf16_rows(mix.a);
   args.b = bf16_rows(mix.b);
   args.conv = floats(mix.conv);
   args.a_log = floats(mix.a_log);
   args.dt_bias = floats(mix.dt_bias);
-  args.norm = floats(mix.norm.weight);
-  args.eps = mix.norm.eps;
   args.tail = bf16_out(state.tail);
   args.memory = const_cast<float*>(floats(state.memory));
-  args.out = bf16_out(out);
+  args.out = bf16_out(scratch.read);
   delta_fused(queue(), args);
+  gated_rms_norm(out, scratch.read, mix.z, mix.norm);
 }
 
 void CudaOps::head_norm_rope(const View& out, const View& in, const HeadLayout& layout, const Norm& norm,
@@ -374,7 +365,7 @@ void CudaOps::expert_ffn(const View& out, const View& in, const Routing& routing
   args.codes = {codes, hidden};
   args.scales = {scales, hidden / kGroup};
   args.activation = reinterpret_cast<float*>(base + space.activation);
-  experts_gate_up(work, args, /*one_row=*/false);
+  experts_gate_up_rows(work, args);
 
   auto* activation_codes = reinterpret_cast<uint8_t*>(base + space.activation_codes);
   auto* activation_scales = reinterpret_cast<float*>(base + space.activation_scales);
@@ -427,7 +418,8 @@ void CudaOps::one_row_moe(const View& out, const View& in, const MoeMix& mix, co
   args.shared_up_row = bf16_rows(scratch.up).data;
   args.shared_gate = bf16_rows(scratch.shared_gate).data;
   args.out = bf16_out(out).data;
-  experts_gate_up(queue(), args, /*one_row=*/true);
+  args.routed = static_cast<int*>(arrivals_.get()) + kRoutedFlag;
+  experts_gate_up_row(queue(), args);
   pending_.hold_down(queue_, args, out);
 }
 

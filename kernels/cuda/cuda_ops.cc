@@ -17,7 +17,6 @@ namespace {
 constexpr int64_t kBounceBytes = 8 << 20;
 constexpr int64_t kPartialBytes =
     16 << 20;  // partial attention of one row over 60,000 positions of 4096 columns
-constexpr int kMaxKvHeads = 256;
 
 size_t row_bytes(const View& view) { return static_cast<size_t>(view.cols()) * dtype_size(view.type); }
 
@@ -26,6 +25,22 @@ uint16_t narrowed(float value, DType type) {
 }
 float widened(uint16_t bits, DType type) {
   return type == DType::kBF16 ? bf16_to_float(bits) : f16_to_float(bits);
+}
+
+int device_attribute(int device, cudaDeviceAttr attribute) {
+  int value = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+// Dynamic shared memory of a block that streams weights: half of a multiprocessor's, so that the next
+// launch's blocks fit beside it, unless that is too little to stream well.
+int streaming_bytes(int device) {
+  constexpr int kReserved = 2048;  // static memory and what the device keeps of every block
+  constexpr int kEnough = 96 << 10;
+  const int half = device_attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor) / 2 - kReserved;
+  return half >= kEnough ? half
+                         : device_attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin) - kReserved;
 }
 
 // Rows of one bounce buffer.
@@ -42,9 +57,13 @@ CudaOps::CudaOps(const CudaOptions& options) : options_(options) {
   const ImageFeatures features = image_features(runtime_image_driver(), options.device);
   queue_.overlap = options.overlap && features.overlap;
   queue_.clusters = features.clusters;
+  queue_.processors = device_attribute(options.device, cudaDevAttrMultiProcessorCount);
+  queue_.shared_limit = streaming_bytes(options.device);
   bounce_ = pinned_memory(kBounceBytes);
+  mail_ = pinned_memory(kMailSlots * kMailBytes);
+  for (cudaEvent_t& event : mailed_) CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   partial_ = device_memory(kPartialBytes, queue_.stream);
-  arrivals_ = device_memory(kMaxKvHeads * static_cast<int64_t>(sizeof(int)), queue_.stream);
+  arrivals_ = device_memory((kRoutedFlag + 2) * static_cast<int64_t>(sizeof(int)), queue_.stream);
   staging_ = std::make_unique<StagingRing>(queue_.stream, options.direct);
 }
 
@@ -55,6 +74,7 @@ CudaOps::~CudaOps() {
   }
   staging_.reset();
   weights_.clear();
+  for (cudaEvent_t event : mailed_) cudaEventDestroy(event);
   cudaStreamDestroy(queue_.stream);
 }
 
@@ -149,6 +169,20 @@ void CudaOps::download(const View& host, const View& in) {
       }
     }
   }
+}
+
+void CudaOps::send(int slot, const View& in) {
+  INVARIANT(in.dense() && static_cast<int64_t>(in.bytes()) <= kMailBytes, "mail of ", in.bytes());
+  LaunchQueue& work = queue();
+  CUDA_CHECK(cudaMemcpyAsync(static_cast<std::byte*>(mail_.get()) + slot * kMailBytes, in.data, in.bytes(),
+                             cudaMemcpyDeviceToHost, work.stream));
+  CUDA_CHECK(cudaEventRecord(mailed_.at(static_cast<size_t>(slot)), work.stream));
+}
+
+void CudaOps::receive(const View& host, int slot) {
+  INVARIANT(host.dense() && static_cast<int64_t>(host.bytes()) <= kMailBytes, "mail of ", host.bytes());
+  CUDA_CHECK(cudaEventSynchronize(mailed_.at(static_cast<size_t>(slot))));
+  std::memcpy(host.data, static_cast<const std::byte*>(mail_.get()) + slot * kMailBytes, host.bytes());
 }
 
 void CudaOps::copy(const View& out, const View& in) {

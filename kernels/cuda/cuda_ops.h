@@ -1,12 +1,14 @@
 // The CUDA backend: every op as launches on one stream, steps recorded as graphs.
 #pragma once
 
+#include <array>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/common/launch.cuh"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/linear.cuh"
@@ -36,6 +38,9 @@ class CudaOps final : public Ops {
   Buffer allocate(DType type, const Shape& shape) override;
   void upload(const View& out, const View& host) override;
   void download(const View& host, const View& in) override;
+  void send(int slot, const View& in) override;
+  void receive(const View& host, int slot) override;
+  bool runs_ahead() const override { return true; }
   void copy(const View& out, const View& in) override;
   void fill(const View& out, int byte) override;
   void synchronize() override;
@@ -104,6 +109,7 @@ class CudaOps final : public Ops {
   void nearest(const View& codes, const View& in, const View& table) override;
 
  private:
+  static constexpr int kRoutedFlag = kMaxHeads;  // the mixture's two words among the counters
   struct Step {
     bool ran = false;
     cudaGraphExec_t graph = nullptr;
@@ -135,9 +141,11 @@ class CudaOps final : public Ops {
   int64_t weight_left_ = 0;
   bool weights_moving_ = false;  // packing may still run
   std::unique_ptr<StagingRing> staging_;
+  std::shared_ptr<void> mail_;  // pinned: [kMailSlots, kMailBytes]
+  std::array<cudaEvent_t, kMailSlots> mailed_{};
   std::shared_ptr<void> bounce_;    // pinned memory of uploads and downloads
   std::shared_ptr<void> partial_;   // partial attention of one row
-  std::shared_ptr<void> arrivals_;  // its counters
+  std::shared_ptr<void> arrivals_;  // counters: of its blocks by heads, then the mixture's flag
   std::map<int, Step> steps_;
   Pending pending_;
 };

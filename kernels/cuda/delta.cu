@@ -1,16 +1,15 @@
 // Gated delta rule: causal convolution, gates, recurrence with F32 state, gated norm; and all of it for one
 // row.
-#include "kernels/cuda/common/rows.cuh"
+#include "kernels/cuda/common/typed.cuh"
 #include "kernels/cuda/delta.cuh"
 #include "lib/base/check.h"
 
 namespace drama3 {
 namespace {
 
-constexpr int kKeyGroups = 4;                            // threads that share a state column
-constexpr int kGroupKeys = kDeltaWidth / kKeyGroups;     // state rows of a thread
-constexpr int kDeltaThreads = kDeltaWidth * kKeyGroups;  // one thread per column and key group
-constexpr float kQueryScale = 0.08838834764831845f;      // 128^-0.5
+constexpr int kKeyGroups = 4;                         // threads that share a state column
+constexpr int kGroupKeys = kDeltaWidth / kKeyGroups;  // state rows of a thread
+constexpr float kQueryScale = 0.08838834764831845f;   // 128^-0.5
 
 // exp(-exp(a_log) * softplus(a + dt_bias)).
 __device__ inline float decay_of(float a, float a_log, float dt_bias) {
@@ -62,21 +61,23 @@ __device__ inline void store_history(const Rows<bf16>& tail, const Taps& taps, i
   }
 }
 
-// One row of one value head in shared memory.
+// One row of `Width` columns of one value head in shared memory. The state's columns are independent of each
+// other, so that a head may be dealt over several blocks; Width * kKeyGroups threads share a block's columns.
+template <int Width>
 struct DeltaRow {
   float q[kDeltaWidth];
   float k[kDeltaWidth];
-  float v[kDeltaWidth];
-  float partial[kKeyGroups][kDeltaWidth];
-  float read[kDeltaWidth];
+  float v[Width];
+  float partial[kKeyGroups][Width];
+  float read[Width];
 };
 
 // L2-normalises q (warp 0, also scaled) and k (warp 1) in place.
-__device__ inline void normalise_keys(DeltaRow& row) {
+__device__ inline void normalise_keys(float* q, float* k) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp > 1) return;
-  float* values = warp == 0 ? row.q : row.k;
+  float* values = warp == 0 ? q : k;
   float x[4];
   float sum = 0.0f;
 #pragma unroll
@@ -90,71 +91,58 @@ __device__ inline void normalise_keys(DeltaRow& row) {
 }
 
 // One step of the recurrence on the state held in registers: leaves the rounded output in row.read.
-__device__ inline void delta_step(float (&state)[kGroupKeys], DeltaRow& row, float decay, float beta) {
-  const int column = static_cast<int>(threadIdx.x) % kDeltaWidth;
-  const int group = static_cast<int>(threadIdx.x) / kDeltaWidth;
+template <int Width>
+__device__ inline void delta_step(float (&state)[kGroupKeys], DeltaRow<Width>& row, float decay, float beta) {
+  const int column = static_cast<int>(threadIdx.x) % Width;
+  const int group = static_cast<int>(threadIdx.x) / Width;
   const float* k = row.k + group * kGroupKeys;
   const float* q = row.q + group * kGroupKeys;
-  float seen = 0.0f;
+  float chain[4] = {};  // sums of every fourth key: four short chains
 #pragma unroll
   for (int i = 0; i < kGroupKeys; ++i) {
     state[i] *= decay;
-    seen = fmaf(state[i], k[i], seen);
+    chain[i % 4] = fmaf(state[i], k[i], chain[i % 4]);
   }
-  row.partial[group][column] = seen;
+  row.partial[group][column] = (chain[0] + chain[1]) + (chain[2] + chain[3]);
   __syncthreads();  // partial reads of S^T k are written
-  seen = 0.0f;
+  float seen = 0.0f;
   for (int i = 0; i < kKeyGroups; ++i) seen += row.partial[i][column];
   const float d = beta * (row.v[column] - seen);
-  float read = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) chain[i] = 0.0f;
 #pragma unroll
   for (int i = 0; i < kGroupKeys; ++i) {
     state[i] = fmaf(k[i], d, state[i]);
-    read = fmaf(state[i], q[i], read);
+    chain[i % 4] = fmaf(state[i], q[i], chain[i % 4]);
   }
   __syncthreads();  // partial reads of S^T k are used
-  row.partial[group][column] = read;
+  row.partial[group][column] = (chain[0] + chain[1]) + (chain[2] + chain[3]);
   __syncthreads();  // partial reads of S^T q are written
   if (group == 0) {
-    read = 0.0f;
+    float read = 0.0f;
     for (int i = 0; i < kKeyGroups; ++i) read += row.partial[i][column];
     row.read[column] = rounded<bf16>(read);
   }
   __syncthreads();  // the row's output is in row.read
 }
 
-// y = x * rsqrt(mean(x^2) + eps) * weight * silu(z) by one warp, `width` a multiple of 32.
-template <typename In>
-__device__ inline void gated_norm_row(bf16* out, const In* in, const bf16* z, const float* weight, float eps,
-                                      int width) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int each = width / 32;
-  float sum = 0.0f;
-  for (int i = 0; i < each; ++i) {
-    const float x = widen(in[lane * each + i]);
-    sum = fmaf(x, x, sum);
-  }
-  const float scale = rsqrtf(lanes_sum(sum) / static_cast<float>(width) + eps);
-  for (int i = 0; i < each; ++i) {
-    const int d = lane * each + i;
-    out[d] = narrow<bf16>(widen(in[d]) * scale * weight[d] * silu(widen(z[d])));
-  }
+// The thread's part of a head's state: rows of its key group, one of the block's columns.
+template <int Width>
+__device__ inline float* state_at(float* memory, int head, int part) {
+  const int column = static_cast<int>(threadIdx.x) % Width;
+  const int group = static_cast<int>(threadIdx.x) / Width;
+  return memory + (static_cast<int64_t>(head) * kDeltaWidth + group * kGroupKeys) * kDeltaWidth +
+         part * Width + column;
 }
 
-__device__ inline void load_state(float (&state)[kGroupKeys], const float* memory, int head) {
-  const int column = static_cast<int>(threadIdx.x) % kDeltaWidth;
-  const int group = static_cast<int>(threadIdx.x) / kDeltaWidth;
-  const float* from = memory + (static_cast<int64_t>(head) * kDeltaWidth + group * kGroupKeys) * kDeltaWidth;
+__device__ inline void load_state(float (&state)[kGroupKeys], const float* from) {
 #pragma unroll
-  for (int i = 0; i < kGroupKeys; ++i) state[i] = from[i * kDeltaWidth + column];
+  for (int i = 0; i < kGroupKeys; ++i) state[i] = from[i * kDeltaWidth];
 }
 
-__device__ inline void store_state(float* memory, const float (&state)[kGroupKeys], int head) {
-  const int column = static_cast<int>(threadIdx.x) % kDeltaWidth;
-  const int group = static_cast<int>(threadIdx.x) / kDeltaWidth;
-  float* to = memory + (static_cast<int64_t>(head) * kDeltaWidth + group * kGroupKeys) * kDeltaWidth;
+__device__ inline void store_state(float* to, const float (&state)[kGroupKeys]) {
 #pragma unroll
-  for (int i = 0; i < kGroupKeys; ++i) to[i * kDeltaWidth + column] = state[i];
+  for (int i = 0; i < kGroupKeys; ++i) to[i * kDeltaWidth] = state[i];
 }
 
 // Thread = one channel; rows in order.
@@ -183,84 +171,153 @@ __global__ void __launch_bounds__(256) delta_gate_kernel(const DeltaArgs args) {
   args.beta.row(row)[head] = sigmoid(widen(args.b.row(row)[head]));
 }
 
-// Block = one value head; rows in order, the state in registers.
-__global__ void __launch_bounds__(kDeltaThreads) delta_recur_kernel(const DeltaArgs args) {
-  __shared__ DeltaRow row;
-  wait_for_previous();
-  allow_next();
-  const int head = static_cast<int>(blockIdx.x);
+// Inputs of one row for one thread, loaded while the row before is computed.
+struct NextRow {
+  float q, k, v, decay, beta;
+};
+
+template <int Width>
+__device__ inline NextRow next_row(const DeltaArgs& args, int r, int head, int part) {
+  const int thread = static_cast<int>(threadIdx.x);
   const int key_head = head / (args.value_heads / args.key_heads);
   const int keys = args.key_heads * kDeltaWidth;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int column = thread % kDeltaWidth;
-  float state[kGroupKeys];
-  load_state(state, args.memory, head);
-  for (int r = 0; r < args.rows; ++r) {
-    const bf16* qkv = args.qkv.row(r);
-    if (thread < kDeltaWidth) row.q[column] = widen(qkv[key_head * kDeltaWidth + column]);
-    if (thread / kDeltaWidth == 1) row.k[column] = widen(qkv[keys + key_head * kDeltaWidth + column]);
-    if (thread / kDeltaWidth == 2) row.v[column] = widen(qkv[2 * keys + head * kDeltaWidth + column]);
-    __syncthreads();  // the row is staged
-    normalise_keys(row);
-    __syncthreads();  // keys are normalised
-    delta_step(state, row, args.decay.row(r)[head], args.beta.row(r)[head]);
-    if (thread < kDeltaWidth) args.out.row(r)[head * kDeltaWidth + column] = narrow<bf16>(row.read[column]);
+  const bf16* qkv = args.qkv.row(r);
+  NextRow next{};
+  if (thread < kDeltaWidth) {
+    next.q = widen(qkv[key_head * kDeltaWidth + thread]);
+    next.k = widen(qkv[keys + key_head * kDeltaWidth + thread]);
   }
-  store_state(args.memory, state, head);
+  if (thread < Width) next.v = widen(qkv[2 * keys + head * kDeltaWidth + part * Width + thread]);
+  next.decay = args.decay.row(r)[head];
+  next.beta = args.beta.row(r)[head];
+  return next;
 }
+
+// Block = some columns of one value head; rows in order, the state in registers.
+template <int Width>
+__global__ void __launch_bounds__(Width* kKeyGroups) delta_recur_kernel(const DeltaArgs args) {
+  __shared__ DeltaRow<Width> row;
+  wait_for_previous();
+  allow_next();
+  const int head = static_cast<int>(blockIdx.x), part = static_cast<int>(blockIdx.y);
+  const int thread = static_cast<int>(threadIdx.x);
+  float* memory = state_at<Width>(args.memory, head, part);
+  float state[kGroupKeys];
+  load_state(state, memory);
+  NextRow next = next_row<Width>(args, 0, head, part);
+  for (int r = 0; r < args.rows; ++r) {
+    const float decay = next.decay, beta = next.beta;
+    if (thread < kDeltaWidth) row.q[thread] = next.q, row.k[thread] = next.k;
+    if (thread < Width) row.v[thread] = next.v;
+    if (r + 1 < args.rows) next = next_row<Width>(args, r + 1, head, part);
+    __syncthreads();  // the row is staged
+    normalise_keys(row.q, row.k);
+    __syncthreads();  // keys are normalised
+    delta_step(state, row, decay, beta);
+    if (thread < Width) {
+      args.out.row(r)[head * kDeltaWidth + part * Width + thread] = narrow<bf16>(row.read[thread]);
+    }
+  }
+  store_state(memory, state);
+}
+
+struct GatedNormArgs {
+  Rows<bf16> out;
+  Rows<const bf16> in, z;
+  const float* weight = nullptr;
+  float eps = 0.0f;
+  int rows = 0;
+  int heads = 0;
+};
 
 __global__ void __launch_bounds__(256) gated_norm_kernel(const GatedNormArgs args) {
   wait_for_previous();
   allow_next();
   const int index = static_cast<int>(blockIdx.x) * 8 + static_cast<int>(threadIdx.x) / 32;
   if (index >= args.rows * args.heads) return;
-  const int row = index / args.heads, at = index % args.heads * args.width;
-  gated_norm_row(args.out.row(row) + at, args.in.row(row) + at, args.z.row(row) + at, args.weight, args.eps,
-                 args.width);
+  const int row = index / args.heads, at = index % args.heads * kGatedWidth;
+  const GatedLane lane = load_gated(args.in.row(row) + at, args.z.row(row) + at, args.weight);
+  reinterpret_cast<uint2*>(args.out.row(row) + at)[threadIdx.x % 32] = gated_norm_lane(lane, args.eps);
 }
 
-// Block = one value head of the one row. The value heads of one key head form a cluster: all of them read the
-// key head's convolution tail, the first moves it on.
-__global__ void __launch_bounds__(kDeltaThreads) delta_fused_kernel(const DeltaArgs args) {
-  __shared__ DeltaRow row;
-  __shared__ float gates[2];
-  const int head = static_cast<int>(blockIdx.x);
-  const int ratio = args.value_heads / args.key_heads;
-  const int key_head = head / ratio;
+// A block's channels: the key head's q and k, then its own columns of v; -1 past the last.
+template <int Width>
+__device__ inline int channel_of(const DeltaArgs& args, int i, int head, int part) {
+  const int key_head = head / (args.value_heads / args.key_heads);
   const int keys = args.key_heads * kDeltaWidth;
+  if (i < kDeltaWidth) return key_head * kDeltaWidth + i;
+  if (i < 2 * kDeltaWidth) return keys + key_head * kDeltaWidth + i - kDeltaWidth;
+  if (i < 2 * kDeltaWidth + Width) return 2 * keys + head * kDeltaWidth + part * Width + i - 2 * kDeltaWidth;
+  return -1;
+}
+
+// Block = some columns of one value head of the one row: convolution, gates and recurrence. The blocks of one
+// key head form a cluster: all of them read the key head's convolution tail, the first moves it on.
+template <int Width>
+__global__ void __launch_bounds__(Width* kKeyGroups) delta_fused_kernel(const DeltaArgs args) {
+  constexpr int kThreads = Width * kKeyGroups;
+  constexpr int kEach = (2 * kDeltaWidth + Width + kThreads - 1) / kThreads;  // channels of a thread
+  constexpr int kParts = kDeltaWidth / Width;
+  __shared__ DeltaRow<Width> row;
+  __shared__ float gates[2];
+  const int head = static_cast<int>(blockIdx.x) / kParts, part = static_cast<int>(blockIdx.x) % kParts;
   const int thread = static_cast<int>(threadIdx.x);
-  const int part = thread / kDeltaWidth, column = thread % kDeltaWidth;
+  float* memory = state_at<Width>(args.memory, head, part);
   float state[kGroupKeys];
-  load_state(state, args.memory, head);  // written a frame ago: needs no wait
-  int channel = key_head * kDeltaWidth + column;
-  if (part == 1) channel += keys;
-  if (part == 2) channel = 2 * keys + head * kDeltaWidth + column;
-  Taps taps;
-  if (part < 3) load_weights(taps, args.conv, args.taps, args.channels, channel);
+  load_state(state, memory);  // state and tail were written a frame ago: they need no wait
+  Taps taps[kEach];
+  int channel[kEach];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    channel[i] = channel_of<Width>(args, i * kThreads + thread, head, part);
+    if (channel[i] < 0) continue;
+    load_weights(taps[i], args.conv, args.taps, args.channels, channel[i]);
+    load_history(taps[i], args.tail, args.taps, channel[i]);
+  }
   const float a_log = args.a_log[head], dt_bias = args.dt_bias[head];
   wait_for_previous();
   allow_next();
 
-  if (part < 3) {
-    load_history(taps, args.tail, args.taps, channel);
-    float* line = part == 0 ? row.q : part == 1 ? row.k : row.v;
-    line[column] = rounded<bf16>(conv_value(taps, widen(args.qkv.row(0)[channel])));
-  } else if (column == 0) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (channel[i] < 0) continue;
+    const float value = rounded<bf16>(conv_value(taps[i], widen(args.qkv.row(0)[channel[i]])));
+    const int at = i * kThreads + thread;
+    float* line = at < kDeltaWidth       ? row.q + at
+                  : at < 2 * kDeltaWidth ? row.k + at - kDeltaWidth
+                                         : row.v + at - 2 * kDeltaWidth;
+    *line = value;
+  }
+  if (thread == kThreads - 1) {
     gates[0] = decay_of(widen(args.a.row(0)[head]), a_log, dt_bias);
     gates[1] = sigmoid(widen(args.b.row(0)[head]));
   }
   cluster_arrive();
   __syncthreads();  // the row is staged
-  normalise_keys(row);
+  normalise_keys(row.q, row.k);
   __syncthreads();  // keys are normalised
   delta_step(state, row, gates[0], gates[1]);
-  store_state(args.memory, state, head);
-  if (thread < 32) {
-    const int at = head * kDeltaWidth;
-    gated_norm_row(args.out.row(0) + at, row.read, args.z.row(0) + at, args.norm, args.eps, kDeltaWidth);
-  }
+  store_state(memory, state);
+  if (thread < Width)
+    args.out.row(0)[head * kDeltaWidth + part * Width + thread] = narrow<bf16>(row.read[thread]);
   cluster_wait();  // every block of the cluster has read the tail
-  if (part == 2 || (part < 2 && head % ratio == 0)) store_history(args.tail, taps, args.taps, channel);
+  const bool first = head % (args.value_heads / args.key_heads) == 0 && part == 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    if (channel[i] >= 0 && (first || i * kThreads + thread >= 2 * kDeltaWidth)) {
+      store_history(args.tail, taps[i], args.taps, channel[i]);
+    }
+  }
+}
+
+template <int Width>
+void delta_fused_of(LaunchQueue& queue, const DeltaArgs& args) {
+  constexpr unsigned kParts = kDeltaWidth / Width;
+  launch(queue, delta_fused_kernel<Width>,
+         {.grid = dim3(static_cast<unsigned>(args.value_heads) * kParts),
+          .block = Width * kKeyGroups,
+          .cluster = static_cast<unsigned>(args.value_heads / args.key_heads) * kParts},
+         args);
 }
 
 unsigned blocks_of(int64_t count, int each) { return static_cast<unsigned>((count + each - 1) / each); }
@@ -278,22 +335,33 @@ void delta_gate(LaunchQueue& queue, const DeltaArgs& args) {
 }
 
 void delta_recur(LaunchQueue& queue, const DeltaArgs& args) {
-  launch(queue, delta_recur_kernel,
-         {.grid = dim3(static_cast<unsigned>(args.value_heads)), .block = kDeltaThreads}, args);
+  constexpr int kWidth = 32;
+  launch(queue, delta_recur_kernel<kWidth>,
+         {.grid = dim3(static_cast<unsigned>(args.value_heads), kDeltaWidth / kWidth),
+          .block = kWidth * kKeyGroups},
+         args);
 }
 
 void delta_fused(LaunchQueue& queue, const DeltaArgs& args) {
   INVARIANT(args.taps >= 1 && args.taps <= kMaxTaps && args.rows == 1, args.taps, " taps, ", args.rows,
             " rows");
-  launch(queue, delta_fused_kernel,
-         {.grid = dim3(static_cast<unsigned>(args.value_heads)),
-          .block = kDeltaThreads,
-          .cluster = static_cast<unsigned>(args.value_heads / args.key_heads)},
-         args);
+  const int ratio = args.value_heads / args.key_heads;
+  INVARIANT(ratio <= kMaxCluster, ratio, " value heads of a key head");
+  if (4 * ratio <= kMaxCluster) return delta_fused_of<kDeltaWidth / 4>(queue, args);
+  if (2 * ratio <= kMaxCluster) return delta_fused_of<kDeltaWidth / 2>(queue, args);
+  delta_fused_of<kDeltaWidth>(queue, args);
 }
 
-void gated_norm(LaunchQueue& queue, const GatedNormArgs& args) {
-  INVARIANT(args.width % 32 == 0, "gated norm of ", args.width);
+void gated_norm(LaunchQueue& queue, const View& out, const View& in, const View& z, const View& weight,
+                float eps) {
+  INVARIANT(weight.elements() == kGatedWidth, "gated norm of ", weight.elements());
+  const GatedNormArgs args{.out = rows_of<bf16>(out),
+                           .in = rows_of<const bf16>(in),
+                           .z = rows_of<const bf16>(z),
+                           .weight = rows_of<const float>(weight).data,
+                           .eps = eps,
+                           .rows = static_cast<int>(out.rows()),
+                           .heads = static_cast<int>(out.cols() / kGatedWidth)};
   launch(queue, gated_norm_kernel, {.grid = dim3(blocks_of(static_cast<int64_t>(args.rows) * args.heads, 8))},
          args);
 }

@@ -1,157 +1,151 @@
-// Projections of one row: weights stream from memory through registers into tensor-core products.
+// Projections of one row: one block for each multiprocessor walks over its share of the tiles, and every warp
+// keeps a ring of pieces of its weights on the way into shared memory, across tiles and ahead of the launch
+// before.
 #include <algorithm>
 
-#include "kernels/cuda/common/rows.cuh"
-#include "kernels/cuda/linear.cuh"
+#include "kernels/cuda/gemv_row.cuh"
 #include "lib/base/check.h"
 
 namespace drama3 {
 namespace {
 
-constexpr int kMaxWarps = 20;  // blocks of up to 640 threads
+constexpr int kWarps = 16;
+constexpr int kPieceSteps = 2;  // half a slice
+constexpr int kPieceWords = kPieceSteps * 64;
+constexpr int kPieceBytes = kPieceWords * 16;
+static_assert(kSliceSteps % kPieceSteps == 0 && kWarps * 32 >= 2 * kReduceThreads);
 
-// Writes value as element i of an array of a stored type.
-__device__ inline void store_as(void* out, int type, int64_t i, float value) {
-  if (type == static_cast<int>(DType::kF32)) {
-    static_cast<float*>(out)[i] = value;
-  } else if (type == static_cast<int>(DType::kBF16)) {
-    static_cast<bf16*>(out)[i] = narrow<bf16>(value);
-  } else {
-    static_cast<f16*>(out)[i] = narrow<f16>(value);
-  }
+// Where a warp's piece lies: slices warp, warp + kWarps, ... of all tiles of each unit of the block.
+struct Piece {
+  int unit = 0;  // units or more: there is none
+  int slice = 0;
+  int half = 0;  // pieces of the slice before it
+};
+
+// A warp's ring of pieces; every lane copies the words that it will read itself, so that no barrier is
+// needed.
+struct Ring {
+  uint4* words;  // [stages, kPieceWords], from the lane's first word on
+  Piece ahead;   // the next piece to load
+  int stage = 0;
+};
+
+// Steps of the slice within its tile.
+__device__ inline int first_step(const GemvArgs& args, int slice) {
+  const int slices = args.slices();
+  return (slice >= slices ? slice - slices : slice) * kSliceSteps;
 }
 
-// Fills xs[0, padded) with the input row, zeros past k.
-template <typename T>
-__device__ void stage_row(T* xs, const GemvArgs& args, bool keep) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int threads = static_cast<int>(blockDim.x);
-  const int padded = args.steps * kStepK;
-  if (args.input == RowInput::kNorm) {
-    int at = 0;
-    for (int part = 0; part < args.part_count; ++part) {
-      const NormPart& norm = args.parts[part];
-      rms_norm_row(xs + at, static_cast<const T*>(norm.in), norm.weight, norm.dim, norm.eps,
-                   keep ? static_cast<T*>(norm.copy) : nullptr);
-      at += norm.dim;
-    }
-  } else if (args.input == RowInput::kSwiglu) {
-    const T* gate = static_cast<const T*>(args.x);
-    const T* up = static_cast<const T*>(args.up);
-    for (int i = 8 * thread; i < args.k; i += 8 * threads) {
-      float g[8], u[8];
-      load8(g, gate + i);
-      load8(u, up + i);
+__device__ inline Piece next_piece(const Piece& piece, const GemvArgs& args) {
+  const int step = first_step(args, piece.slice) + (piece.half + 1) * kPieceSteps;
+  if (piece.half + 1 < kSliceSteps / kPieceSteps && step < args.steps) {
+    return {piece.unit, piece.slice, piece.half + 1};
+  }
+  if (piece.slice + kWarps < args.slices_of_unit()) return {piece.unit, piece.slice + kWarps, 0};
+  return {piece.unit + static_cast<int>(gridDim.x), static_cast<int>(threadIdx.x) / 32, 0};
+}
+
+// Starts the copy of the piece that is ahead into a stage whose words the lane has read; one group of copies,
+// empty past the last piece.
+__device__ inline void load_ahead(Ring& ring, const GemvArgs& args, int units, int stage) {
+  const Piece& piece = ring.ahead;
+  if (piece.unit < units) {
+    const int step = first_step(args, piece.slice) + piece.half * kPieceSteps;
+    const int which = piece.slice >= args.slices() ? 1 : 0;
+    const uint4* from = tile_weight(args, piece.unit, which) + step * 64 + threadIdx.x % 32;
+    uint4* to = ring.words + stage * kPieceWords;
 #pragma unroll
-      for (int j = 0; j < 8; ++j) g[j] = silu(g[j]) * u[j];
-      store8(xs + i, g);
-      if (keep) store8(static_cast<T*>(args.swiglu_copy) + i, g);
+    for (int i = 0; i < 2 * kPieceSteps; ++i) {
+      const bool there = step + i / 2 < args.steps;
+      copy16(to + i * 32, there ? from + i * 32 : from, there);
     }
-  } else if (args.k % 8 == 0) {
-    const T* x = static_cast<const T*>(args.x);
-    for (int i = 8 * thread; i < args.k; i += 8 * threads) {
-      *reinterpret_cast<uint4*>(xs + i) = *reinterpret_cast<const uint4*>(x + i);
-    }
-  } else {
-    for (int i = thread; i < args.k; i += threads) xs[i] = static_cast<const T*>(args.x)[i];
+    ring.ahead = next_piece(piece, args);
   }
-  for (int i = args.k + thread; i < padded; i += threads) xs[i] = narrow<T>(0.0f);
+  close_copies();
 }
 
-// One step of 32 columns: two products; only column 0 of the right operand is the row.
-template <typename T>
-__device__ inline void step_product(float (&c)[4], const uint4& upper, const uint4& lower, const uint4& x) {
-  const uint32_t first[4] = {upper.x, lower.x, upper.y, lower.y};
-  mma16816(c, first, x.x, x.y, T{});
-  const uint32_t second[4] = {upper.z, lower.z, upper.w, lower.w};
-  mma16816(c, second, x.z, x.w, T{});
+// The slice's chain of products, its pieces taken from the ring.
+template <typename T, int Stages>
+__device__ inline void slice_products(float (&c)[4], Ring& ring, const GemvArgs& args, const T* xs, int units,
+                                      int slice) {
+#pragma unroll
+  for (int half = 0; half < kSliceSteps / kPieceSteps; ++half) {
+    const int first = first_step(args, slice) + half * kPieceSteps;
+    if (first >= args.steps) break;
+    await_copies<Stages - 1>();
+    const uint4* words = ring.words + ring.stage * kPieceWords;
+    uint4 upper[kPieceSteps], lower[kPieceSteps];
+#pragma unroll
+    for (int i = 0; i < kPieceSteps; ++i) upper[i] = words[i * 64], lower[i] = words[i * 64 + 32];
+    load_ahead(ring, args, units, ring.stage);
+    if (++ring.stage == Stages) ring.stage = 0;
+#pragma unroll
+    for (int i = 0; i < kPieceSteps; ++i) {
+      if (first + i < args.steps) step_product<T>(c, upper[i], lower[i], xs, first + i);
+    }
+  }
 }
 
-// Block = one tile of 16 outputs; a warp takes slices warp, warp + warps, ...
-template <typename T>
-__global__ void __launch_bounds__(kMaxWarps * 32) gemv_kernel(const GemvArgs args) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+template <typename T, int Stages>
+__global__ void __launch_bounds__(kWarps * 32, 2) gemv_kernel(const GemvArgs args, int units) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  const int block = static_cast<int>(blockIdx.x);
-  int which = 0;
-  while (which + 1 < args.segment_count && block >= args.segments[which + 1].first_tile) ++which;
-  const GemvSegment& segment = args.segments[which];
-  const int tile = block - segment.first_tile;
-  const int slices = (args.steps + kSliceSteps - 1) / kSliceSteps;
-  const uint4* weight = segment.weight + static_cast<int64_t>(tile) * args.steps * 64 + lane;
+  const int slices = args.slices(), slices_of_unit = args.slices_of_unit();
+  uint4* words = reinterpret_cast<uint4*>(dynamic_shared());
+  T* xs = reinterpret_cast<T*>(words + kWarps * Stages * kPieceWords);
+  float* partial = reinterpret_cast<float*>(xs + args.steps * kStepK);  // [2, slices of a unit, 16]
 
-  // The first slice's weights are on their way before the wait: they depend on nothing.
-  uint4 upper[kSliceSteps], lower[kSliceSteps];
+  // The ring fills before the wait: weights depend on nothing.
+  Ring ring{.words = words + warp * Stages * kPieceWords + threadIdx.x % 32,
+            .ahead = {warp < slices_of_unit ? static_cast<int>(blockIdx.x) : units, warp, 0}};
 #pragma unroll
-  for (int i = 0; i < kSliceSteps; ++i) {
-    const int step = warp * kSliceSteps + i;
-    if (step < args.steps) {
-      upper[i] = load_weight(weight + step * 64);
-      lower[i] = load_weight(weight + step * 64 + 32);
-    }
-  }
+  for (int stage = 0; stage < Stages; ++stage) load_ahead(ring, args, units, stage);
+  prefetch_gains(args);
   wait_for_previous();
   allow_next();
-
-  T* xs = reinterpret_cast<T*>(dynamic_shared());
-  float* partial = reinterpret_cast<float*>(xs + args.steps * kStepK);  // [slices, 16]
-  stage_row(xs, args, block == 0);
+  stage_row(xs, args, blockIdx.x == 0);
   __syncthreads();  // the row is staged
 
-  for (int slice = warp; slice < slices; slice += warps) {
-    float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll
-    for (int i = 0; i < kSliceSteps; ++i) {
-      const int step = slice * kSliceSteps + i;
-      if (step < args.steps) {
-        uint4 x = make_uint4(0, 0, 0, 0);
-        if (lane < 4) x = *reinterpret_cast<const uint4*>(xs + step * kStepK + lane * 8);
-        step_product<T>(c, upper[i], lower[i], x);
-        const int next = step + warps * kSliceSteps;
-        if (next < args.steps) {
-          upper[i] = load_weight(weight + next * 64);
-          lower[i] = load_weight(weight + next * 64 + 32);
-        }
-      }
+  int turn = 0;
+  for (int unit = static_cast<int>(blockIdx.x); unit < units; unit += static_cast<int>(gridDim.x)) {
+    float* sums = partial + turn % 2 * slices_of_unit * kTile;
+    for (int slice = warp; slice < slices_of_unit; slice += kWarps) {
+      float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+      slice_products<T, Stages>(c, ring, args, xs, units, slice);
+      keep_slice(sums, slice, c);
     }
-    if (lane % 4 == 0) {
-      partial[slice * kTile + lane / 4] = c[0];
-      partial[slice * kTile + lane / 4 + 8] = c[2];
-    }
+    __syncthreads();  // the unit's sums are written; those of the unit before are read
+    // One warp, another each time, adds them up while the others go on.
+    const int output = static_cast<int>(threadIdx.x) - turn % kWarps * 32;
+    if (output >= 0 && output < kTile) finish_output<T>(args, sums, unit, slices, output);
+    ++turn;
   }
-  __syncthreads();  // partial sums are written
+}
 
-  const int n = tile * kTile + static_cast<int>(threadIdx.x);
-  if (threadIdx.x >= kTile || n >= segment.n) return;
-  float sum = 0.0f;
-  for (int slice = 0; slice < slices; ++slice) sum += partial[slice * kTile + static_cast<int>(threadIdx.x)];
-  if (segment.bias != nullptr) sum += segment.bias[n];
-  store_as(segment.out, segment.type, n, sum);
-  if (segment.residual != nullptr) {
-    T* residual = static_cast<T*>(segment.residual) + n;
-    *residual = narrow<T>(widen(*residual) + rounded<T>(sum));
-  }
+template <typename T>
+void gemv_of(LaunchQueue& queue, const GemvArgs& args) {
+  const int units = args.tiles() / args.tiles_of_unit();
+  const int row_bytes = args.steps * kStepK * 2;
+  const int sum_bytes = 2 * args.slices_of_unit() * kTile * static_cast<int>(sizeof(float));
+  const int room = (queue.shared_limit - row_bytes - sum_bytes) / (kWarps * kPieceBytes);
+  INVARIANT(room >= 1, "a row of ", args.k, " columns in ", queue.shared_limit, " shared bytes");
+  const int stages = std::min(room, 3);
+  const Geometry geometry{
+      .grid = dim3(static_cast<unsigned>(std::min(units, queue.processors))),
+      .block = kWarps * 32,
+      .shared = static_cast<size_t>(kWarps * stages * kPieceBytes + row_bytes + sum_bytes)};
+  if (stages == 3) return launch(queue, gemv_kernel<T, 3>, geometry, args, units);
+  if (stages == 2) return launch(queue, gemv_kernel<T, 2>, geometry, args, units);
+  launch(queue, gemv_kernel<T, 1>, geometry, args, units);
 }
 
 }  // namespace
 
 void gemv(LaunchQueue& queue, DType input, const GemvArgs& args) {
-  const GemvSegment& last = args.segments[args.segment_count - 1];
-  const int tiles = last.first_tile + (last.n + kTile - 1) / kTile;
-  const int slices = (args.steps + kSliceSteps - 1) / kSliceSteps;
-  const int rounds = (slices + kMaxWarps - 1) / kMaxWarps;
-  const int warps = std::max(kReduceThreads / 32, (slices + rounds - 1) / rounds);
-  const Geometry geometry{.grid = dim3(static_cast<unsigned>(tiles)),
-                          .block = static_cast<unsigned>(warps) * 32,
-                          .shared = static_cast<size_t>(args.steps) * kStepK * 2 +
-                                    static_cast<size_t>(slices) * kTile * sizeof(float)};
-  if (input == DType::kBF16) {
-    launch(queue, gemv_kernel<bf16>, geometry, args);
-  } else {
-    INVARIANT(input == DType::kF16, "rows of ", dtype_name(input));
-    launch(queue, gemv_kernel<f16>, geometry, args);
-  }
+  INVARIANT(args.swiglu == nullptr || (args.segment_count == 2 && args.segments[0].n == args.segments[1].n),
+            "a SwiGLU of ", args.segment_count, " segments");
+  if (input == DType::kBF16) return gemv_of<bf16>(queue, args);
+  INVARIANT(input == DType::kF16, "rows of ", dtype_name(input));
+  gemv_of<f16>(queue, args);
 }
 
 }  // namespace drama3

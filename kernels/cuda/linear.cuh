@@ -12,7 +12,7 @@ namespace drama3 {
 
 constexpr int kTile = 16;       // weight rows of one tensor-core tile
 constexpr int kStepK = 32;      // columns that a warp takes per pair of 16-byte loads
-constexpr int kSliceSteps = 8;  // steps of one slice
+constexpr int kSliceSteps = 4;  // steps of one slice
 constexpr int kSliceK = kStepK * kSliceSteps;
 constexpr int kMaxSegments = 6;
 
@@ -28,8 +28,16 @@ struct PackedMatrix {
   int tiles() const { return (n + kTile - 1) / kTile; }
 };
 
-// How gemv gets its row.
-enum class RowInput : int { kPlain, kNorm, kSwiglu };
+// A BF16 row looked up by what the next position holds: the text row of the id, or where that is negative the
+// code's row of the codebook's table.
+struct RowGather {
+  const int* id = nullptr;  // null: no look-up
+  const int* code = nullptr;
+  Rows<const bf16> text, table;
+  int64_t text_rows = 0;
+  int64_t entries = 0;   // of the codebook
+  bf16* copy = nullptr;  // where the row is also kept
+};
 
 // One normalised piece of the input row.
 struct NormPart {
@@ -38,6 +46,7 @@ struct NormPart {
   void* copy = nullptr;  // where the normalised piece is also kept for later readers
   int dim = 0;
   float eps = 0.0f;
+  const void* z = nullptr;  // not null: heads are normed alone and gated by silu(z)
 };
 
 struct GemvSegment {
@@ -55,12 +64,21 @@ struct GemvArgs {
   int segment_count = 0;
   int k = 0;
   int steps = 0;
-  RowInput input = RowInput::kPlain;
-  const void* x = nullptr;   // plain row, or the gate of a SwiGLU
-  const void* up = nullptr;  // [k], only for SwiGLU
-  void* swiglu_copy = nullptr;
-  NormPart parts[2];
+  const void* x = nullptr;  // the row, where it has no normalised parts
+  NormPart parts[2];        // otherwise the row is these, one after the other
   int part_count = 0;
+  RowGather gather;  // not empty: the first part's row is looked up
+  void* swiglu =
+      nullptr;  // [n] of the input's type: silu(segment 0) * segment 1, both rounded first; or null
+
+  __host__ __device__ int tiles() const {
+    const GemvSegment& last = segments[segment_count - 1];
+    return last.first_tile + (last.n + kTile - 1) / kTile;
+  }
+  // Tiles that one block finishes together: a SwiGLU needs the same one of both segments.
+  __host__ __device__ int tiles_of_unit() const { return swiglu == nullptr ? 1 : 2; }
+  __host__ __device__ int slices() const { return (steps + kSliceSteps - 1) / kSliceSteps; }  // of one tile
+  __host__ __device__ int slices_of_unit() const { return slices() * tiles_of_unit(); }
 };
 
 // Convolution or linear over many rows: column kk of weight row n is tap kk / in_padded, channel kk %
@@ -87,7 +105,7 @@ struct GemmArgs {
   int history = 0;
 };
 
-void gemv(LaunchQueue& queue, DType input, const GemvArgs& args);
+void gemv(LaunchQueue& queue, DType input, const GemvArgs& args);  // one row
 void gemm(LaunchQueue& queue, DType input, const GemmArgs& args);
 
 }  // namespace drama3

@@ -75,10 +75,14 @@ struct ExpertArgs {
   const bf16* shared_gate = nullptr;  // [1]
   bf16* out = nullptr;                // [hidden]
   bf16* residual = nullptr;           // += out, or null
+  int* routed =
+      nullptr;  // [2]: whether this row's routing is known, blocks that have used it; zero between rows
 };
 void list_pairs(LaunchQueue& queue, const PairList& list, const RouteArgs& route);
-void experts_gate_up(LaunchQueue& queue, const ExpertArgs& args, bool one_row);
+void experts_gate_up_rows(LaunchQueue& queue, const ExpertArgs& args);
 void experts_down_rows(LaunchQueue& queue, const ExpertArgs& args);
+// The one row, with the shared expert's end and the residual sum; one right after the other.
+void experts_gate_up_row(LaunchQueue& queue, const ExpertArgs& args);
 void experts_down_row(LaunchQueue& queue, const ExpertArgs& args);
 // out [rows, hidden] = sum over slots of weighted, in slot order.
 void combine_slots(LaunchQueue& queue, const Rows<bf16>& out, const bf16* weighted, int rows, int top_k,

@@ -1,7 +1,9 @@
 // Holding back, merging and launching of neighbouring one-row ops.
 #include "kernels/cuda/pending.h"
 
+#include "kernels/cuda/delta.cuh"
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/tables.cuh"
 
 namespace drama3 {
 namespace {
@@ -21,14 +23,11 @@ void Pending::flush(LaunchQueue& queue) {
   switch (kind) {
     case Kind::kNone:
       break;
-    case Kind::kNorms:
-      for (int i = 0; i < norm_count_; ++i) {
-        const NormWait& norm = norms_[static_cast<size_t>(i)];
-        rms_norm_rows(queue, norm.out, norm.in, norm.weight, norm.eps);
-      }
+    case Kind::kEmbed:
+      embed_next_rows(queue, embed_.out, embed_.next, embed_.tables, embed_.codebook);
       break;
-    case Kind::kSwiglu:
-      swiglu_rows(queue, swiglu_out_, gate_, up_);
+    case Kind::kNorms:
+      launch_norms(queue);
       break;
     case Kind::kGemv:
       gemv(queue, gemv_type_, gemv_);
@@ -39,27 +38,90 @@ void Pending::flush(LaunchQueue& queue) {
   }
 }
 
+void Pending::launch_norms(LaunchQueue& queue) {
+  if (looked_up_) embed_next_rows(queue, embed_.out, embed_.next, embed_.tables, embed_.codebook);
+  for (int i = 0; i < norm_count_; ++i) {
+    const NormWait& norm = norms_[static_cast<size_t>(i)];
+    if (norm.z.empty()) {
+      rms_norm_rows(queue, norm.out, norm.in, norm.weight, norm.eps);
+    } else {
+      gated_norm(queue, norm.out, norm.in, norm.z, norm.weight, norm.eps);
+    }
+  }
+}
+
+NormPart Pending::NormWait::part() const {
+  return {.in = in.data,
+          .weight = static_cast<const float*>(weight.data),
+          .copy = out.data,
+          .dim = static_cast<int>(out.cols()),
+          .eps = eps,
+          .z = z.data};
+}
+
+RowGather Pending::gather() const {
+  const EmbedTables& tables = embed_.tables;
+  const View codebook =
+      tables.codes.rows_from(embed_.codebook * tables.code_vocabulary, tables.code_vocabulary);
+  return {.id = static_cast<const int*>(embed_.next.ids.data),
+          .code = static_cast<const int*>(embed_.next.codes.data) + embed_.codebook,
+          .text = {static_cast<const bf16*>(tables.text.data), tables.text.row_stride},
+          .table = {static_cast<const bf16*>(codebook.data), codebook.row_stride},
+          .text_rows = tables.text.rows(),
+          .entries = tables.code_vocabulary,
+          .copy = static_cast<bf16*>(embed_.out.data)};
+}
+
+bool Pending::hold_embed(LaunchQueue& queue, const View& out, const RowSource& next,
+                         const EmbedTables& tables, int64_t codebook) {
+  const auto wide = [](const View& table) {
+    return table.type == DType::kBF16 && table.row_stride % 8 == 0 &&
+           reinterpret_cast<uintptr_t>(table.data) % 16 == 0;
+  };
+  if (out.rows() != 1 || out.type != DType::kBF16 || !eights(out)) return false;
+  if (!wide(tables.text) || !wide(tables.codes)) return false;
+  flush(queue);
+  embed_ = {out, next, tables, codebook};
+  kind_ = Kind::kEmbed;
+  return true;
+}
+
 bool Pending::hold_norm(LaunchQueue& queue, const View& out, const View& in, const View& weight, float eps) {
   if (out.rows() != 1 || out.data == in.data || !eights(out) || !eights(in)) return false;
-  const bool second = kind_ == Kind::kNorms && norm_count_ == 1 && end_of(norms_[0].out) == out.data &&
-                      in.data != norms_[0].out.data;
+  const bool second = kind_ == Kind::kNorms && norm_count_ == 1 && norms_[0].z.empty() &&
+                      end_of(norms_[0].out) == out.data && in.data != norms_[0].out.data;
   if (!second) {
-    flush(queue);
+    looked_up_ = kind_ == Kind::kEmbed && embed_.out.data == in.data && embed_.out.cols() == in.cols();
+    if (!looked_up_) flush(queue);
     norm_count_ = 0;
   }
-  norms_[static_cast<size_t>(norm_count_++)] = {out, in, weight, eps};
+  norms_[static_cast<size_t>(norm_count_++)] = {.out = out, .in = in, .weight = weight, .eps = eps, .z = {}};
   kind_ = Kind::kNorms;
   return true;
 }
 
-bool Pending::hold_swiglu(LaunchQueue& queue, const View& out, const View& gate, const View& up) {
-  if (out.rows() != 1 || !eights(out) || !eights(gate) || !eights(up)) return false;
-  if (out.data == gate.data || out.data == up.data) return false;  // other blocks still read them
+bool Pending::hold_gated_norm(LaunchQueue& queue, const View& out, const View& in, const View& z,
+                              const Norm& norm) {
+  if (out.rows() != 1 || out.data == in.data || !eights(out) || !eights(in) || !eights(z)) return false;
   flush(queue);
-  swiglu_out_ = out;
-  gate_ = gate;
-  up_ = up;
-  kind_ = Kind::kSwiglu;
+  looked_up_ = false;
+  norm_count_ = 1;
+  norms_[0] = {.out = out, .in = in, .weight = norm.weight, .eps = norm.eps, .z = z};
+  kind_ = Kind::kNorms;
+  return true;
+}
+
+bool Pending::merge_swiglu(const View& out, const View& gate, const View& up) {
+  if (kind_ != Kind::kGemv || gemv_.segment_count != 2 || gemv_.swiglu != nullptr) return false;
+  const GemvSegment& first = gemv_.segments[0];
+  const GemvSegment& second = gemv_.segments[1];
+  const auto is = [&](const GemvSegment& segment, const View& row) {
+    return segment.out == row.data && segment.n == row.cols() && row.type == gemv_type_ &&
+           segment.type == static_cast<int>(row.type) && row.rows() == 1;
+  };
+  if (!is(first, gate) || !is(second, up) || first.n != second.n || out.type != gemv_type_) return false;
+  if (out.data == gate.data || out.data == up.data) return false;
+  gemv_.swiglu = out.data;
   return true;
 }
 
@@ -72,21 +134,9 @@ bool Pending::norms_feed(const View& in) const {
 
 void Pending::hold_gemv(LaunchQueue& queue, GemvArgs args, const View& in) {
   if (norms_feed(in)) {
-    args.input = RowInput::kNorm;
     args.part_count = norm_count_;
-    for (int i = 0; i < norm_count_; ++i) {
-      const NormWait& norm = norms_[static_cast<size_t>(i)];
-      args.parts[i] = {.in = norm.in.data,
-                       .weight = static_cast<const float*>(norm.weight.data),
-                       .copy = norm.out.data,
-                       .dim = static_cast<int>(norm.out.cols()),
-                       .eps = norm.eps};
-    }
-  } else if (kind_ == Kind::kSwiglu && swiglu_out_.data == in.data && swiglu_out_.cols() == in.cols()) {
-    args.input = RowInput::kSwiglu;
-    args.x = gate_.data;
-    args.up = up_.data;
-    args.swiglu_copy = swiglu_out_.data;
+    for (int i = 0; i < norm_count_; ++i) args.parts[i] = norms_[static_cast<size_t>(i)].part();
+    if (looked_up_) args.gather = gather();
   } else {
     flush(queue);
   }

@@ -1,27 +1,33 @@
-// Ops held back for a moment because the next one may merge with them: a norm or SwiGLU into the projection
-// that reads it, a residual sum into the projection or mixture whose output it adds.
+// Ops held back for a moment because the next one may merge with them: a look-up into the norm that reads it,
+// a norm into the projection that reads it, a SwiGLU into the projection of its gate and up rows, a residual
+// sum into the projection or mixture whose output it adds.
 #pragma once
 
 #include <array>
 
 #include "kernels/cuda/linear.cuh"
 #include "kernels/cuda/moe.cuh"
-#include "lib/tensor/view.h"
+#include "lib/ops/ops.h"
 
 namespace drama3 {
 
-// At most one of three kinds waits at a time, and any other op launches it first, so program order holds.
+// At most one of these kinds waits at a time, and any other op launches it first, so program order holds.
 // Merged and single launches give the same bits: they share the device functions.
 class Pending {
  public:
   // Launches whatever waits.
   void flush(LaunchQueue& queue);
 
-  // A norm of one row; true when it now waits, false when the caller must launch it.
+  // A look-up of the next position's row, a norm of one row, a gated norm of its heads; true when it now
+  // waits, false when the caller must launch it.
+  bool hold_embed(LaunchQueue& queue, const View& out, const RowSource& next, const EmbedTables& tables,
+                  int64_t codebook);
   bool hold_norm(LaunchQueue& queue, const View& out, const View& in, const View& weight, float eps);
-  // silu(gate) * up of one row; the same.
-  bool hold_swiglu(LaunchQueue& queue, const View& out, const View& gate, const View& up);
-  // A projection of one row `in`, which takes up a waiting norm or SwiGLU of it; it waits in turn.
+  bool hold_gated_norm(LaunchQueue& queue, const View& out, const View& in, const View& z, const Norm& norm);
+  // out = silu(gate) * up of one row, if their projection is what waits: it takes the product along and waits
+  // on; false when it is not.
+  bool merge_swiglu(const View& out, const View& gate, const View& up);
+  // A projection of one row `in`, which takes up a waiting norm of it; it waits in turn.
   void hold_gemv(LaunchQueue& queue, GemvArgs args, const View& in);
   // The last launch of a mixture of one row.
   void hold_down(LaunchQueue& queue, const ExpertArgs& args, const View& out);
@@ -29,18 +35,30 @@ class Pending {
   bool merge_residual(LaunchQueue& queue, const View& sum, const View& delta);
 
  private:
-  enum class Kind { kNone, kNorms, kSwiglu, kGemv, kDown };
+  enum class Kind { kNone, kEmbed, kNorms, kGemv, kDown };
+  struct EmbedWait {
+    View out;
+    RowSource next;
+    EmbedTables tables;
+    int64_t codebook = 0;
+  };
   struct NormWait {
     View out, in, weight;
     float eps = 0.0f;
+    View z;  // of a gated norm
+
+    NormPart part() const;
   };
 
   bool norms_feed(const View& in) const;
+  void launch_norms(LaunchQueue& queue);
+  RowGather gather() const;
 
   Kind kind_ = Kind::kNone;
+  EmbedWait embed_;
+  bool looked_up_ = false;  // the first waiting norm reads embed_.out
   std::array<NormWait, 2> norms_;
   int norm_count_ = 0;
-  View swiglu_out_, gate_, up_;
   GemvArgs gemv_;
   DType gemv_type_ = DType::kBF16;
   ExpertArgs down_;

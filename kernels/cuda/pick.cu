@@ -1,4 +1,7 @@
-// Softmax, descending sort, top-p, top-k and the inverse CDF of one draw, all in one block.
+// Softmax, top-p, top-k and the inverse CDF of one draw by one block, without a sort: the entry at which the
+// mass of all entries ahead passes a target is found by quartering the range of ranks.
+//
+// Probabilities become integers (2^46 = 1), so that sums are exact and the same in any order.
 #include "kernels/cuda/pick.cuh"
 
 #include "kernels/cuda/common/rows.cuh"
@@ -8,170 +11,272 @@
 namespace drama3 {
 namespace {
 
-constexpr int kPickThreads = 1024;
+constexpr int kMaxWarps = 32;
+constexpr int kFew = 32;  // entries that one warp ranks directly
+constexpr int kHalfBits = 23;
+constexpr float kOne = 0x1p46f;
+constexpr uint64_t kNotFinite = ~uint64_t{0};
 
 struct PickArgs {
   int* code = nullptr;
   int n = 0;
-  int sorted = 0;  // n rounded up to a power of two
   const Sampling* sampling = nullptr;
   const int* frame = nullptr;
   int* failure = nullptr;
   int codebook = 0;
 };
 
-// Probability and index in one word: greater words come first, ties by lower index.
-__device__ inline uint64_t rank_word(float probability, int index) {
-  return (static_cast<uint64_t>(__float_as_uint(probability)) << 32) |
-         (0xffffffffu - static_cast<uint32_t>(index));
+// A rank: greater ranks come first, equal values by lower index. `bits` orders as the value does.
+__device__ inline uint64_t rank_of(uint32_t bits, int index) {
+  return (static_cast<uint64_t>(bits) << 32) | (0xffffffffu - static_cast<uint32_t>(index));
 }
-__device__ inline float probability_of(uint64_t word) {
-  return __uint_as_float(static_cast<uint32_t>(word >> 32));
-}
-__device__ inline int index_of(uint64_t word) {
-  return static_cast<int>(0xffffffffu - static_cast<uint32_t>(word));
+__device__ inline int index_of(uint64_t rank) {
+  return static_cast<int>(0xffffffffu - static_cast<uint32_t>(rank));
 }
 
-// Bitonic sort of `count` words, a power of two, into descending order.
-__device__ void sort_descending(uint64_t* words, int count) {
-  for (int size = 2; size <= count; size *= 2) {
-    for (int step = size / 2; step > 0; step /= 2) {
-      for (int i = static_cast<int>(threadIdx.x); i < count / 2; i += kPickThreads) {
-        const int low = 2 * i - (i & (step - 1));
-        const int high = low + step;
-        const bool descending = (low & size) == 0;
-        const uint64_t a = words[low], b = words[high];
-        if ((a < b) == descending) {
-          words[low] = b;
-          words[high] = a;
-        }
-      }
-      __syncthreads();  // this step's exchanges are done
-    }
-  }
+// Bits of a logit that order as logits do; the sign is turned.
+__device__ inline uint32_t ordered_bits(float logit) {
+  const uint32_t bits = __float_as_uint(logit);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float logit_of(uint64_t rank) {
+  const auto bits = static_cast<uint32_t>(rank >> 32);
+  return __uint_as_float((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
 }
 
-// Sum of the values of all threads before this one: a tree in each warp, then warps in ascending order.
-__device__ float sum_before(float value, float* warp_sums) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  float through = value;
-#pragma unroll
-  for (int step = 1; step < 32; step *= 2) {
-    const float other = __shfl_up_sync(kAllLanes, through, step);
-    if (lane >= step) through += other;
-  }
-  if (lane == 31) warp_sums[warp] = through;
-  __syncthreads();  // sums of all warps are written
-  const float before = __shfl_up_sync(kAllLanes, through, 1);
-  float base = 0.0f;
-  for (int i = 0; i < warp; ++i) base += warp_sums[i];
-  return lane > 0 ? base + before : base;
-}
-
-struct DrawShared {
-  float warp_sums[kPickThreads / 32];
-  float total;  // of the kept entries
-  int kept;
-  int drawn;
+// Mass and number of some entries.
+struct Weight {
+  uint64_t mass = 0;
+  uint32_t count = 0;
 };
 
-// The drawn entry of the sorted words. Each thread sums its own run of entries in order; runs are added by
-// sum_before.
-__device__ int draw(DrawShared& shared, const uint64_t* words, int n, int sorted, const Sampling& sampling,
-                    float uniform) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int each = (sorted + kPickThreads - 1) / kPickThreads;
-  const int first = thread * each, end = min(n, first + each);
-  const int limit = sampling.top_k > 0 ? min(n, sampling.top_k) : n;
-  float mine = 0.0f;
-  for (int i = first; i < end; ++i) mine += probability_of(words[i]);
-  const float before = sum_before(mine, shared.warp_sums);
-  if (thread == 0) shared.kept = limit, shared.drawn = n;
-  __syncthreads();  // kept and drawn have their largest values
-  float running = before;
-  for (int i = first; i < end; ++i) {
-    if (i > 0 && running >= sampling.top_p) {
-      atomicMin(&shared.kept, i);
-      break;
+constexpr uint64_t kHalving = uint64_t{1} << 55;  // from a rank to that of half the probability
+constexpr int kCuts = 3;                          // ranks at which the sums are taken at once
+
+struct PickShared {
+  uint64_t top[kMaxWarps];
+  float sum[kMaxWarps];
+  uint32_t low[2][kCuts][kMaxWarps], high[2][kCuts][kMaxWarps], count[2][kCuts][kMaxWarps];
+  uint64_t few_rank[kFew], few_mass[kFew];
+  uint64_t above;  // a rank above all entries
+  int few;
+};
+
+// The block's entries: thread t of n holds entries t, t + n, ...
+template <int Each>
+struct Entries {
+  uint64_t rank[Each];  // 0 where there is none
+  uint64_t mass[Each];
+};
+
+// Sums over the entries of each rank `from` or greater. One barrier; `turn` alternates between calls.
+template <int Each, int Cuts>
+__device__ inline void weights_from(Weight (&sums)[Cuts], PickShared& shared, const Entries<Each>& entries,
+                                    const uint64_t (&from)[Cuts], int& turn) {
+  constexpr uint32_t kMask = (uint32_t{1} << kHalfBits) - 1;
+  static_assert(uint64_t{kMask} * Each * 32 < uint64_t{1} << 32, "a warp's halves overflow");
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+  for (int cut = 0; cut < Cuts; ++cut) {
+    uint32_t low = 0, high = 0, count = 0;
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      const bool ahead = entries.rank[i] >= from[cut];
+      low += ahead ? static_cast<uint32_t>(entries.mass[i]) & kMask : 0;
+      high += ahead ? static_cast<uint32_t>(entries.mass[i] >> kHalfBits) : 0;
+      count += ahead ? 1 : 0;
     }
-    running += probability_of(words[i]);
-  }
-  __syncthreads();  // kept is known
-  const int kept = shared.kept;
-  if (first < kept && kept <= first + each) {  // the last kept entry is in this run
-    float total = before;
-    for (int i = first; i < kept; ++i) total += probability_of(words[i]);
-    shared.total = total;
-  }
-  __syncthreads();  // total is known
-  running = before;
-  for (int i = first; i < min(end, kept); ++i) {
-    running += probability_of(words[i]);
-    if (running / shared.total > uniform) {
-      atomicMin(&shared.drawn, i);
-      break;
+    low = __reduce_add_sync(kAllLanes, low);
+    high = __reduce_add_sync(kAllLanes, high);
+    count = __reduce_add_sync(kAllLanes, count);
+    if (lane == 0) {
+      shared.low[turn][cut][warp] = low & kMask;
+      shared.high[turn][cut][warp] = high + (low >> kHalfBits);
+      shared.count[turn][cut][warp] = count;
     }
   }
-  __syncthreads();  // drawn is known
-  return index_of(words[min(shared.drawn, kept - 1)]);
+  __syncthreads();  // sums of all warps are written
+  const bool there = lane < static_cast<int>(blockDim.x) / 32;
+#pragma unroll
+  for (int cut = 0; cut < Cuts; ++cut) {
+    const uint32_t low = __reduce_add_sync(kAllLanes, there ? shared.low[turn][cut][lane] : 0);
+    const uint32_t high = __reduce_add_sync(kAllLanes, there ? shared.high[turn][cut][lane] : 0);
+    const uint32_t count = __reduce_add_sync(kAllLanes, there ? shared.count[turn][cut][lane] : 0);
+    sums[cut] = {low + (static_cast<uint64_t>(high) << kHalfBits), count};
+  }
+  turn ^= 1;
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kPickThreads) pick_kernel(const T* logits, const PickArgs args) {
-  __shared__ float best[kReduceThreads];
-  __shared__ int index[kReduceThreads];
-  __shared__ DrawShared shared;
+// An entry and the weight of all entries up to and with it.
+struct Place {
+  uint64_t rank = 0;
+  Weight through;
+};
+
+// Which entry is looked for: the first whose weight through passes the target.
+struct Target {
+  uint64_t mass = 0;
+  uint32_t count = 0;
+  bool by_count = false;
+  __device__ bool passed(const Weight& weight) const {
+    return by_count ? weight.count > count : weight.mass > mass;
+  }
+};
+
+// The first entry, in descending rank, at which `target` is passed. All entries together must pass it.
+template <int Each>
+__device__ Place first_passing(PickShared& shared, const Entries<Each>& entries, const Target& target,
+                               const Weight& all, int& turn) {
+  uint64_t low = 1, high = shared.above;  // passed from low on; not from high on
+  Weight from_low = all, from_high;
+  while (from_low.count - from_high.count > kFew) {
+    // The range is quartered, at first by the probabilities most likely: cuts in ascending rank, weights in
+    // descending order.
+    const uint64_t quarter = (high - low) / 4;
+    uint64_t cuts[kCuts] = {low + quarter, low + 2 * quarter, low + 3 * quarter};
+    if (low == 1 && high >= 17 * kHalving) {
+      cuts[0] = high - 16 * kHalving, cuts[1] = high - 4 * kHalving, cuts[2] = high - kHalving;
+    }
+    Weight weights[kCuts];
+    weights_from(weights, shared, entries, cuts, turn);
+#pragma unroll
+    for (int cut = 0; cut < kCuts; ++cut) {
+      if (cuts[cut] >= high || cuts[cut] < low) continue;
+      if (target.passed(weights[cut])) {
+        low = cuts[cut], from_low = weights[cut];
+      } else {
+        high = cuts[cut], from_high = weights[cut];
+      }
+    }
+  }
+  if (threadIdx.x == 0) shared.few = 0;
+  __syncthreads();  // the list is empty
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    if (entries.rank[i] >= low && entries.rank[i] < high) {
+      const int at = atomicAdd(&shared.few, 1);
+      shared.few_rank[at] = entries.rank[i];
+      shared.few_mass[at] = entries.mass[i];
+    }
+  }
+  __syncthreads();  // the list is written; every warp looks it through
+  const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few;
+  Place place{lane < few ? shared.few_rank[lane] : 0, from_high};
+  for (int other = 0; other < few; ++other) {
+    if (shared.few_rank[other] >= place.rank) {
+      place.through.mass += shared.few_mass[other];
+      ++place.through.count;
+    }
+  }
+  Weight before = place.through;
+  if (lane < few) before.mass -= shared.few_mass[lane], --before.count;
+  const bool found = lane < few && target.passed(place.through) && !target.passed(before);
+  const int from = __ffs(static_cast<int>(__ballot_sync(kAllLanes, found))) - 1;
+  __syncthreads();  // the list is used
+  return {
+      __shfl_sync(kAllLanes, place.rank, from),
+      {__shfl_sync(kAllLanes, place.through.mass, from), __shfl_sync(kAllLanes, place.through.count, from)}};
+}
+
+// The greatest rank of the block.
+__device__ inline uint64_t block_top(PickShared& shared, uint64_t rank) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    const uint64_t other = __shfl_xor_sync(kAllLanes, rank, step);
+    rank = other > rank ? other : rank;
+  }
+  if (threadIdx.x % 32 == 0) shared.top[threadIdx.x / 32] = rank;
+  __syncthreads();  // every warp's greatest is written
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  for (int i = 0; i < warps; ++i) rank = shared.top[i] > rank ? shared.top[i] : rank;
+  return rank;
+}
+
+// Sum over all threads: a tree in each warp, then warps in ascending order.
+__device__ inline float block_total(PickShared& shared, float value) {
+  const float sum = lanes_sum(value);
+  if (threadIdx.x % 32 == 0) shared.sum[threadIdx.x / 32] = sum;
+  __syncthreads();  // sums of all warps are written
+  float total = 0.0f;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  for (int i = 0; i < warps; ++i) total += shared.sum[i];
+  return total;
+}
+
+// The drawn entry of the distribution that top_p and top_k leave.
+template <int Each>
+__device__ int draw(PickShared& shared, const Entries<Each>& entries, const Sampling& sampling,
+                    float uniform) {
+  int turn = 0;
+  Weight sums[1];
+  weights_from(sums, shared, entries, {1}, turn);
+  const Weight all = sums[0];
+  // Entries whose mass ahead is below top_p: up to the first whose mass through reaches it.
+  const auto limit = static_cast<uint64_t>(sampling.top_p * kOne);
+  Weight kept = all;
+  if (limit > 0 && all.mass > limit - 1) {
+    kept = first_passing(shared, entries, {.mass = limit - 1}, all, turn).through;
+  } else if (limit == 0) {
+    kept = first_passing(shared, entries, {.count = 0, .by_count = true}, all, turn).through;
+  }
+  const auto most = static_cast<uint32_t>(sampling.top_k);
+  if (sampling.top_k > 0 && kept.count > most) {
+    kept = first_passing(shared, entries, {.count = most - 1, .by_count = true}, all, turn).through;
+  }
+  const auto passed = static_cast<uint64_t>(static_cast<double>(kept.mass) * static_cast<double>(uniform));
+  return index_of(first_passing(shared, entries, {.mass = passed}, all, turn).rank);
+}
+
+template <typename T, int kThreads, int Each>
+__global__ void __launch_bounds__(kThreads) pick_kernel(const T* logits, const PickArgs args) {
+  __shared__ PickShared shared;
   wait_for_previous();
   allow_next();
-  uint64_t* words = reinterpret_cast<uint64_t*>(dynamic_shared());
   const int thread = static_cast<int>(threadIdx.x);
   const Sampling sampling = *args.sampling;
-  float top = -INFINITY, bad = 0.0f;
-  int at = args.n;
-  if (thread < kReduceThreads) {
-    for (int i = thread; i < args.n; i += kReduceThreads) {
-      const float x = widen(logits[i]);
-      if (!isfinite(x)) bad = 1.0f;
-      if (x > top) top = x, at = i;
-    }
+  float x[Each];
+  uint64_t top = 0;
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const int index = i * kThreads + thread;
+    x[i] = index < args.n ? widen(logits[index]) : 0.0f;
+    if (index >= args.n) continue;
+    const uint64_t rank = isfinite(x[i]) ? rank_of(ordered_bits(x[i]), index) : kNotFinite;
+    top = rank > top ? rank : top;
   }
-  if (block_max(bad) > 0.0f) {
-    if (thread == 0) {
-      *args.code = 0;
-      if (*args.failure == 0) *args.failure = 1 + *args.frame * 16 + args.codebook;
-    }
-    return;
-  }
-  const float largest = block_max(top);
-  if (sampling.temperature == 0.0f) {
-    if (thread < kReduceThreads) best[thread] = top, index[thread] = at;
-    __syncthreads();  // every thread's best is written
+  top = block_top(shared, top);
+  if (top == kNotFinite || sampling.temperature == 0.0f) {
     if (thread != 0) return;
-    for (int other = 1; other < kReduceThreads; ++other) {
-      if (best[other] > top || (best[other] == top && index[other] < at))
-        top = best[other], at = index[other];
-    }
-    *args.code = at;
+    *args.code = top == kNotFinite ? 0 : index_of(top);
+    if (top == kNotFinite && *args.failure == 0) *args.failure = 1 + *args.frame * 16 + args.codebook;
     return;
   }
-  const float scaled_top = largest / sampling.temperature;
+  const float scaled_top = logit_of(top) / sampling.temperature;
   float sum = 0.0f;
-  if (thread < kReduceThreads) {
-    for (int i = thread; i < args.n; i += kReduceThreads) {
-      const float weight = expf(widen(logits[i]) / sampling.temperature - scaled_top);
-      words[i] = __float_as_uint(weight);
-      sum += weight;
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    x[i] = i * kThreads + thread < args.n ? expf(x[i] / sampling.temperature - scaled_top) : 0.0f;
+    sum += x[i];
+  }
+  const float total = block_total(shared, sum);
+  Entries<Each> entries;
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const int index = i * kThreads + thread;
+    const float probability = x[i] / total;
+    entries.rank[i] = index < args.n ? rank_of(__float_as_uint(probability), index) : 0;
+    entries.mass[i] = static_cast<uint64_t>(probability * kOne);
+  }
+  if (thread == index_of(top) % kThreads) {
+    const int held = index_of(top) / kThreads;
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      if (i == held) shared.above = (entries.rank[i] | 0xffffffffu) + 1;
     }
   }
-  const float total = block_sum(sum);
-  for (int i = thread; i < args.sorted; i += kPickThreads) {
-    words[i] = i < args.n ? rank_word(__uint_as_float(static_cast<uint32_t>(words[i])) / total, i) : 0;
-  }
-  __syncthreads();  // all words are written
-  sort_descending(words, args.sorted);
   const float uniform =
       draw_uniform(sampling.seed, static_cast<uint32_t>(*args.frame), static_cast<uint32_t>(args.codebook));
-  const int drawn = draw(shared, words, args.n, args.sorted, sampling, uniform);
+  const int drawn = draw(shared, entries, sampling, uniform);
   if (thread == 0) *args.code = drawn;
 }
 
@@ -181,21 +286,23 @@ void pick_code(LaunchQueue& queue, const View& code, const View& logits, const P
                int64_t codebook) {
   const int n = static_cast<int>(logits.elements());
   INVARIANT(n >= 1 && n <= kMaxCandidates, n, " candidates");
-  int sorted = 1;
-  while (sorted < n) sorted *= 2;
   const PickArgs args{
       .code = rows_of<int32_t>(code).data,
       .n = n,
-      .sorted = sorted,
       .sampling = reinterpret_cast<const Sampling*>(rows_of<const uint8_t>(state.sampling).data),
       .frame = rows_of<const int32_t>(state.frame).data,
       .failure = rows_of<int32_t>(state.failure).data,
       .codebook = static_cast<int>(codebook)};
   with_type(logits.type, [&](auto t) {
     using T = decltype(t);
-    launch(queue, pick_kernel<T>,
-           {.block = kPickThreads, .shared = static_cast<size_t>(sorted) * sizeof(uint64_t)},
-           static_cast<const T*>(logits.data), args);
+    const T* from = static_cast<const T*>(logits.data);
+    if (n <= 1024) {
+      launch(queue, pick_kernel<T, 256, 4>, {.block = 256}, from, args);
+    } else if (n <= 5120) {
+      launch(queue, pick_kernel<T, 1024, 5>, {.block = 1024}, from, args);
+    } else {
+      launch(queue, pick_kernel<T, 512, kMaxCandidates / 512>, {.block = 512}, from, args);
+    }
   });
 }
 

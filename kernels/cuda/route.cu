@@ -8,12 +8,14 @@ namespace {
 
 constexpr int kListThreads = 256;
 
-__global__ void __launch_bounds__(kReduceThreads) route_kernel(const RouteArgs args) {
+// One warp a row.
+__global__ void __launch_bounds__(32) route_kernel(const RouteArgs args) {
   __shared__ RoutedRow routed;
   wait_for_previous();
   allow_next();
   const int row = static_cast<int>(blockIdx.x);
-  route_row(routed, args, row);
+  route_warp(routed, args, row);
+  __syncwarp();  // slots are filled
   const int slot = static_cast<int>(threadIdx.x);
   if (slot < args.top_k) {
     args.indices[row * args.stride + slot] = routed.expert[slot];
@@ -80,8 +82,7 @@ __global__ void __launch_bounds__(kListThreads) list_kernel(const PairList list,
 void route_rows(LaunchQueue& queue, const RouteArgs& args) {
   INVARIANT(args.experts <= kMaxExperts && args.top_k <= kMaxTopK && args.top_k <= args.experts, args.experts,
             " experts, top ", args.top_k);
-  launch(queue, route_kernel, {.grid = dim3(static_cast<unsigned>(args.rows)), .block = kReduceThreads},
-         args);
+  launch(queue, route_kernel, {.grid = dim3(static_cast<unsigned>(args.rows)), .block = 32}, args);
 }
 
 void quantize_groups(LaunchQueue& queue, const QuantizeArgs& args) {

@@ -1,4 +1,4 @@
-// Softmax and top-k of one row of router logits by one block.
+// Softmax and top-k of one row of router logits by one warp.
 #pragma once
 
 #include "kernels/cuda/common/rows.cuh"
@@ -6,64 +6,87 @@
 
 namespace drama3 {
 
-constexpr int kMaxExperts = 256;  // one thread each
+constexpr int kMaxExperts = 256;
 
 struct RoutedRow {
-  __align__(16) float probability[kMaxExperts];  // 0 beyond the experts
   int expert[kMaxTopK];
   float weight[kMaxTopK];
 };
 
-// Softmax over all experts; slot = number of experts ahead of one (greater probability, or equal and a lower
-// index); forced experts keep their given slots. Every warp takes the softmax's sums itself, so that two
-// barriers are enough. Called by all threads, at least kReduceThreads; ends with a barrier.
-__device__ inline void route_row(RoutedRow& routed, const RouteArgs& args, int row) {
+// Eight words into descending order, by a network of nineteen exchanges.
+__device__ inline void sort_descending(uint64_t (&words)[8]) {
+  constexpr int kPairs[19][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {1, 3}, {4, 6},
+                                 {5, 7}, {1, 2}, {5, 6}, {0, 4}, {3, 7}, {1, 5}, {2, 6},
+                                 {1, 4}, {3, 6}, {2, 4}, {3, 5}, {3, 4}};
+#pragma unroll
+  for (int i = 0; i < 19; ++i) {
+    uint64_t& a = words[kPairs[i][0]];
+    uint64_t& b = words[kPairs[i][1]];
+    const uint64_t high = a > b ? a : b, low = a > b ? b : a;
+    a = high, b = low;
+  }
+}
+
+// The forced experts in their given slots, with their probabilities.
+__device__ inline void take_forced(RoutedRow& routed, const RouteArgs& args, int row,
+                                   const uint64_t (&words)[8]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int slot = 0; slot < args.top_k; ++slot) {
+    const int expert = args.forced[row * args.forced_stride + slot];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (expert != i * 32 + lane) continue;
+      routed.expert[slot] = expert;
+      routed.weight[slot] = __uint_as_float(static_cast<uint32_t>(words[i] >> 32) - 1);
+    }
+  }
+}
+
+// Softmax over all experts and top_k of them by descending probability, ties to the lower index, or the
+// forced experts in their given slots; by one warp.
+__device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int row) {
   constexpr int kEach = kMaxExperts / 32;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  float logit[kEach];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float p[kEach];  // of experts i * 32 + lane
   float top = -INFINITY;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int expert = i * 32 + lane;
-    logit[i] = expert < args.experts ? args.logits.row(row)[expert] : -INFINITY;
-    top = fmaxf(top, logit[i]);
+    p[i] = expert < args.experts ? args.logits.row(row)[expert] : -INFINITY;
+    top = fmaxf(top, p[i]);
   }
   top = lanes_max(top);
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
-    logit[i] = expf(logit[i] - top);
-    sum += logit[i];
+    p[i] = expf(p[i] - top);
+    sum += p[i];
   }
   sum = lanes_sum(sum);
-  float probability = 0.0f;  // of expert `thread`
+  // The lane's experts in descending order; a word orders as (probability, lower index) does among them.
+  uint64_t mine[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
-    if (i == thread / 32) probability = logit[i] / sum;
+    const int expert = i * 32 + lane;
+    const uint32_t bits = expert < args.experts ? __float_as_uint(p[i] / sum) + 1 : 0;  // 0 for none
+    mine[i] = (static_cast<uint64_t>(bits) << 32) | static_cast<uint32_t>(kMaxExperts - 1 - expert);
   }
-  if (thread < kMaxExperts) routed.probability[thread] = probability;
-  __syncthreads();  // all probabilities are written
-  if (args.forced != nullptr) {
-    if (thread < args.top_k) {
-      routed.expert[thread] = args.forced[row * args.forced_stride + thread];
-      routed.weight[thread] = routed.probability[routed.expert[thread]];
-    }
-  } else if (thread < args.experts) {
-    int ahead = 0;
-#pragma unroll 8
-    for (int other = 0; other < kMaxExperts; other += 4) {
-      const float4 p = *reinterpret_cast<const float4*>(routed.probability + other);
-      ahead += p.x > probability || (p.x == probability && other < thread);
-      ahead += p.y > probability || (p.y == probability && other + 1 < thread);
-      ahead += p.z > probability || (p.z == probability && other + 2 < thread);
-      ahead += p.w > probability || (p.w == probability && other + 3 < thread);
-    }
-    if (ahead < args.top_k) {
-      routed.expert[ahead] = thread;
-      routed.weight[ahead] = probability;
+  if (args.forced != nullptr) return take_forced(routed, args, row, mine);
+  sort_descending(mine);
+  for (int slot = 0; slot < args.top_k; ++slot) {
+    const auto bits = static_cast<uint32_t>(mine[0] >> 32);
+    const uint32_t best = __reduce_max_sync(kAllLanes, bits);
+    // Of the lanes that hold it, the one with the lowest expert.
+    const uint32_t index = bits == best ? static_cast<uint32_t>(mine[0]) : 0;
+    const uint32_t first = __reduce_max_sync(kAllLanes, index);
+    if (bits == best && index == first) {
+      routed.expert[slot] = kMaxExperts - 1 - static_cast<int>(first);
+      routed.weight[slot] = __uint_as_float(best - 1);
+#pragma unroll
+      for (int i = 0; i + 1 < kEach; ++i) mine[i] = mine[i + 1];
+      mine[kEach - 1] = 0;
     }
   }
-  __syncthreads();  // slots are filled
 }
 
 // The slot's weight, divided by the sum of all slots where the model asks for it.

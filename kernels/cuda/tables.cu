@@ -7,10 +7,6 @@
 namespace drama3 {
 namespace {
 
-__device__ inline int64_t clamp_index(int64_t value, int64_t count) {
-  return value < 0 ? 0 : value < count ? value : count - 1;
-}
-
 template <typename T>
 struct EmbedArgs {
   Rows<bf16> out;

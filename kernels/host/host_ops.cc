@@ -44,6 +44,16 @@ void HostOps::upload(const View& out, const View& host) {
 
 void HostOps::download(const View& host, const View& in) { upload(host, in); }
 
+void HostOps::send(int slot, const View& in) {
+  INVARIANT(in.dense() && static_cast<int64_t>(in.bytes()) <= kMailBytes, "mail of ", in.bytes());
+  std::memcpy(mail_.at(static_cast<size_t>(slot)).data(), in.data, in.bytes());
+}
+
+void HostOps::receive(const View& host, int slot) {
+  INVARIANT(host.dense() && static_cast<int64_t>(host.bytes()) <= kMailBytes, "mail of ", host.bytes());
+  std::memcpy(host.data, mail_.at(static_cast<size_t>(slot)).data(), host.bytes());
+}
+
 void HostOps::copy(const View& out, const View& in) {
   INVARIANT(out.rows() == in.rows() && out.cols() == in.cols() && out.type == in.type, out.shape.text(),
             " from ", in.shape.text());

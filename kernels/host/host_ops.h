@@ -1,6 +1,8 @@
 // What the two host backends share: memory, weight preparation and the ops that move rows or search a table.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <list>
 #include <span>
 #include <vector>
@@ -21,6 +23,8 @@ class HostOps : public Ops {
   Buffer allocate(DType type, const Shape& shape) override;
   void upload(const View& out, const View& host) override;
   void download(const View& host, const View& in) override;
+  void send(int slot, const View& in) override;
+  void receive(const View& host, int slot) override;
   void copy(const View& out, const View& in) override;
   void fill(const View& out, int byte) override;
   int64_t free_bytes() const override;  // what the system calls available memory
@@ -52,6 +56,7 @@ class HostOps : public Ops {
   std::vector<Candidate> candidates_;  // of one draw; grows to the largest number of entries seen
 
  private:
+  std::array<std::array<std::byte, kMailBytes>, kMailSlots> mail_{};
   std::list<Buffer> owned_;  // widened vectors, packed convolutions, gathered head rows
 };
 

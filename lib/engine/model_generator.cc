@@ -40,10 +40,12 @@ ModelGenerator::ModelGenerator(Ops& ops, const GeneratorModel& model, int64_t ca
   last_ = workspace_.take(ops.activation_type(), Shape{1, hidden});
   logits_ = workspace_.take(DType::kF32, Shape{1, semantic_count_ + 1});
   frame_id_ = workspace_.take(DType::kI32, Shape{1, 1});
-  codes_ = workspace_.take(DType::kI32, Shape{1, config_.codebooks});
+  drawn_ = workspace_.take(DType::kI32, Shape{1, config_.codebooks + 1});
+  codes_ = drawn_.cols_from(0, config_.codebooks);
+  received_.resize(static_cast<size_t>(config_.codebooks) + 1);
   pick_ = {.sampling = workspace_.take(DType::kU8, Shape{static_cast<int64_t>(sizeof(Sampling))}),
            .frame = workspace_.take(DType::kI32, Shape{1}),
-           .failure = workspace_.take(DType::kI32, Shape{1})};
+           .failure = drawn_.cols_from(config_.codebooks, 1)};
   const int32_t audio_row = -1;
   ops.upload(frame_id_, host_ints(&audio_row, 1, 1));
   draw_step_ = [this] { draw_frame(); };
@@ -55,11 +57,12 @@ void ModelGenerator::start(const PromptRows& prompt, const Sampling& sampling, i
   INVARIANT(rows > 0, "an empty prompt");
   check_rows_fit(rows, max_frames, capacity_);
   seconds_ = {};
-  frames_ = 0;
+  frames_ = enqueued_ = 0;
+  max_frames_ = max_frames;
   backbone_.reset();
   tower_.reset();
   ops_.fill(pick_.frame, 0);
-  ops_.fill(pick_.failure, 0);
+  ops_.fill(drawn_, 0);
   Sampling settings = sampling;
   ops_.upload(pick_.sampling, View(&settings, DType::kU8, Shape{static_cast<int64_t>(sizeof settings)}));
   const StageTimer timer(seconds_.prompt);
@@ -95,15 +98,24 @@ void ModelGenerator::prompt_rows(const PromptRows& prompt) {
   }
 }
 
-bool ModelGenerator::next(std::span<int32_t> codes) {
-  if (frames_ == 0) {
+void ModelGenerator::enqueue_frame() {
+  if (enqueued_ == 0) {
     ops_.run_step(kDrawStep, draw_step_);
   } else {
     ops_.run_step(kAppendStep, append_step_);
   }
-  ops_.download(host_ints(codes.data(), 1, config_.codebooks), codes_);
-  int32_t failure = 0;
-  ops_.download(View(&failure, DType::kI32, Shape{1}), pick_.failure);
+  ops_.send(static_cast<int>(enqueued_ % kMailSlots), drawn_);
+  ++enqueued_;
+}
+
+// A device is given the frame after this one before the codes of this one are waited for; if this one turns
+// out to be the last, that frame was in vain. The first frame goes alone: its samples are waited for.
+bool ModelGenerator::next(std::span<int32_t> codes) {
+  if (enqueued_ == frames_) enqueue_frame();
+  if (ops_.runs_ahead() && frames_ > 0 && enqueued_ < max_frames_) enqueue_frame();
+  ops_.receive(host_ints(received_.data(), 1, config_.codebooks + 1), static_cast<int>(frames_ % kMailSlots));
+  std::copy_n(received_.begin(), codes.size(), codes.begin());
+  const int32_t failure = received_.back();
   if (failure != 0) {
     fail("frame ", (failure - 1) / 16, ", codebook ", (failure - 1) % 16,
          ": expected finite logits, got NaN or infinity; the checkpoint is damaged (--verify names the "

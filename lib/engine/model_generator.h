@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "lib/backbone/backbone.h"
 #include "lib/engine/session.h"
@@ -36,6 +37,8 @@ class ModelGenerator final : public FrameGenerator {
   void prompt_rows(const PromptRows& prompt);
   // Candidate logits of the last hidden row, the semantic draw, the tower with its nine draws.
   void draw_frame();
+  // Enqueues the step of the next frame and the sending of what it draws.
+  void enqueue_frame();
   // The frame before as a backbone row, then draw_frame().
   void append_frame();
 
@@ -54,11 +57,15 @@ class ModelGenerator final : public FrameGenerator {
   View last_;        // [1, hidden] the row that the next frame is drawn from
   View logits_;      // [1, semantic_count + 1] F32
   View frame_id_;    // [1, 1] I32, always -1: the frame being drawn as a row
+  View drawn_;       // [1, codebooks + 1] I32 codes_, then the failure of pick_
   View codes_;       // [1, codebooks] I32 the frame being drawn, or drawn last
   PickState pick_;
   std::function<void()> draw_step_;    // draw_frame
   std::function<void()> append_step_;  // append_frame
-  int64_t frames_ = 0;
+  std::vector<int32_t> received_;      // drawn_ of one frame
+  int64_t frames_ = 0;                 // that next() has returned
+  int64_t enqueued_ = 0;               // frames whose step has been enqueued
+  int64_t max_frames_ = 0;
   StageSeconds seconds_;
 };
 

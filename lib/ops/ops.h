@@ -94,6 +94,9 @@ struct ResidualUnit {
   Conv conv1;  // kernel 1
 };
 
+constexpr int kMailSlots = 2;
+constexpr int64_t kMailBytes = 256;
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -110,8 +113,16 @@ class Ops {
   // Same shape; converts between F32 on the host and the backend's F32, F16 or BF16.
   virtual void upload(const View& out, const View& host) = 0;
   virtual void download(const View& host, const View& in) = 0;  // waits for the work before it
-  virtual void copy(const View& out, const View& in) = 0;       // same shape and type, same place
-  virtual void fill(const View& out, int byte) = 0;             // every byte of a dense view
+  // A download in two halves, so that a device need not stand still between: send() enqueues the copy of a
+  // dense view of at most kMailBytes to one of kMailSlots slots; receive() waits for that copy alone and
+  // reads the slot, as the same type.
+  virtual void send(int slot, const View& in) = 0;
+  virtual void receive(const View& host, int slot) = 0;
+  // Whether calls return before their work is done, so that it pays to enqueue a step before the results of
+  // the one before are read.
+  virtual bool runs_ahead() const { return false; }
+  virtual void copy(const View& out, const View& in) = 0;  // same shape and type, same place
+  virtual void fill(const View& out, int byte) = 0;        // every byte of a dense view
   virtual void synchronize() {}
   // Bytes that could be allocated now, and whether weights are used where they are mapped instead of copied
   // there.

@@ -1,16 +1,21 @@
 // Times frames of the full-size synthetic model on a CUDA device, whole and by stage, and prints one JSON
-// document.
+// document. Options: --layers N of the backbone, --no-overlap, --no-fuse, --no-graphs, --profile.
+#include <cuda_profiler_api.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "lib/codec/decode.h"
 #include "lib/engine/model_generator.h"
 #include "lib/ops/workspace.h"
 #include "tests/cuda/synthetic.h"
+#include "tests/synthetic/checkpoint_writer.h"
 
 using namespace drama3;
 using namespace drama3::cuda_test;
@@ -18,7 +23,8 @@ using namespace drama3::cuda_test;
 namespace {
 
 constexpr int kContext = 300;
-constexpr int kFrames = 200;
+constexpr int kFrames = 200;     // timed
+constexpr int kAllFrames = 500;  // over which memory must not grow
 constexpr int kReplays = 30;
 
 double now() {
@@ -39,14 +45,15 @@ struct Stage {
 struct Bench {
   std::unique_ptr<Ops> ops;
   SyntheticSource source;
-  backbone::Config backbone_config = full_backbone();
+  backbone::Config backbone_config;
   tower::Config tower_config = full_tower();
   backbone::Weights backbone;
   tower::Weights tower;
   EmbedTables tables;
   int key = 100;
 
-  explicit Bench(const CudaOptions& options) : ops(make_cuda_ops(options)) {
+  Bench(const CudaOptions& options, int layers)
+      : ops(make_cuda_ops(options)), backbone_config(full_backbone(layers)) {
     backbone = backbone::load_weights(*ops, source, backbone_config);
     tower = tower::load_weights(*ops, source, tower_config);
     tables = {.text = backbone.embedding,
@@ -73,6 +80,33 @@ struct Bench {
     }
     return median(times);
   }
+};
+
+// The decoder of full size on random weights: from codes on the host to samples on the host, a frame a call.
+class Codec {
+ public:
+  explicit Codec(Ops& ops)
+      : ops_(ops),
+        source_(full_sizes().codec, 1),
+        weights_(codec::load_weights(ops, source_, {}, codec::Parts::kDecoder)),
+        decoder_(ops, weights_, {.frames_per_call = 1, .frames = 1 << 20}),
+        codes_(ops.allocate(DType::kI32, Shape{1, weights_.codebooks()})),
+        pcm_(ops.allocate(ops.codec_type(), Shape{1, weights_.samples_per_frame})),
+        samples_(static_cast<size_t>(weights_.samples_per_frame)) {}
+
+  void frame(std::vector<int32_t>& codes) {
+    ops_.upload(codes_.view, View(codes.data(), DType::kI32, codes_.view.shape));
+    decoder_.decode(pcm_.view, codes_.view);
+    ops_.download(View(samples_.data(), DType::kF32, pcm_.view.shape), pcm_.view);
+  }
+
+ private:
+  Ops& ops_;
+  RandomCodec source_;
+  codec::Weights weights_;
+  codec::Decoder decoder_;
+  Buffer codes_, pcm_;
+  std::vector<float> samples_;
 };
 
 double linear_bytes(const Linear& weight) { return static_cast<double>(weight.out * weight.in * 2); }
@@ -146,8 +180,12 @@ std::vector<Stage> stages_of(Bench& bench, Workspace& workspace) {
 
 int main(int argc, char** argv) {
   CudaOptions options;
+  int layers = 40;
+  bool profile = false;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
+    if (flag == "--layers" && i + 1 < argc) layers = std::atoi(argv[++i]);
+    if (flag == "--profile") profile = true;
     if (flag == "--no-overlap") options.overlap = false;
     if (flag == "--no-fuse") options.fuse = false;
     if (flag == "--no-graphs") options.graphs = false;
@@ -158,7 +196,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const double start = now();
-  Bench bench(options);
+  Bench bench(options, layers);
   Ops& ops = *bench.ops;
   ops.synchronize();
   const double loaded = now();
@@ -221,34 +259,46 @@ int main(int argc, char** argv) {
     for (int32_t i = 0; i < rows; ++i) prompt.ids.push_back((i * 7919 + 13) % 248000);
     return prompt;
   };
+  Codec codec(ops);
   std::vector<int32_t> codes(10);
   const auto first_frame = [&](int rows, bool shown) {
     const double begin = now();
-    generator.start(prompt_of(rows), {.seed = 5}, 256);
+    generator.start(prompt_of(rows), {.seed = 5}, kAllFrames + 8);
     const double prompt = now();
     generator.next(codes);
+    const double frame = now();
+    codec.frame(codes);
     if (!shown) return;
     const double end = now();
-    std::printf(" \"prompt_%d_ms\": %.2f, \"first_frame_after_ms\": %.2f,\n", rows, (prompt - begin) * 1e3,
-                (end - prompt) * 1e3);
+    std::printf(" \"prompt_%d_ms\": %.2f, \"first_frame_after_ms\": %.2f, \"first_audio_%d_ms\": %.2f,\n",
+                rows, (prompt - begin) * 1e3, (frame - prompt) * 1e3, rows, (end - begin) * 1e3);
   };
   first_frame(150, /*shown=*/false);
+  if (profile) cudaProfilerStart();  // for a profiler that waits for it: one prompt and one frame
   first_frame(150, /*shown=*/true);
+  if (profile) cudaProfilerStop();
   first_frame(kContext, /*shown=*/true);
   std::vector<double> times;
   const int64_t allocations = cuda_counters(ops).allocations;
   uint64_t hash = 1469598103934665603u;
   int64_t frame_launches = 0;
-  for (int f = 0; f < kFrames + 2; ++f) {
+  for (int f = 0; f < kAllFrames; ++f) {
     const int64_t before = cuda_counters(ops).launches;
     const double begin = now();
     generator.next(codes);
-    if (f >= 2) times.push_back(now() - begin);  // the first two run plainly and record
+    if (f >= 2 && f < kFrames + 2) times.push_back(now() - begin);  // the first two run plainly and record
     frame_launches = cuda_counters(ops).launches - before;
     for (int32_t code : codes) hash = (hash ^ static_cast<uint64_t>(code)) * 1099511628211u;
   }
   std::sort(times.begin(), times.end());
   const CudaCounters counters = cuda_counters(ops);
+  std::vector<double> codec_times;
+  for (int f = 0; f < 40; ++f) {
+    const double begin = now();
+    codec.frame(codes);
+    codec_times.push_back(now() - begin);
+  }
+  std::printf(" \"codec_frame_ms\": %.3f,\n", median(codec_times) * 1e3);
   std::printf(
       " \"frame_ms\": {\"median\": %.4f, \"min\": %.4f, \"p95\": %.4f, \"frames\": %d, \"context\": %d},\n",
       times[times.size() / 2] * 1e3, times[0] * 1e3, times[times.size() * 95 / 100] * 1e3, kFrames, kContext);

@@ -69,4 +69,33 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
+// Calls a line of global memory into the second cache level.
+__device__ inline void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
+// Sixteen bytes from global into shared memory behind the thread's back; zeros where nothing is there. Copies
+// are counted by groups.
+__device__ inline void copy16(void* to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until all but the last `Open` groups have arrived.
+template <int Open>
+__device__ inline void await_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Open) : "memory");
+}
+
+// A flag between the blocks of two launches that may run at the same time.
+__device__ inline void raise_flag(int* flag) {
+  asm volatile("st.release.gpu.global.s32 [%0], 1;" ::"l"(flag) : "memory");
+}
+__device__ inline void await_flag(const int* flag) {
+  int raised = 0;
+  while (raised == 0) {
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(raised) : "l"(flag) : "memory");
+  }
+}
+
 }  // namespace drama3

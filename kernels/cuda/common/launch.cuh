@@ -16,6 +16,8 @@ struct LaunchQueue {
   cudaStream_t stream = nullptr;
   bool overlap = false;   // image and device know programmatic dependent launch
   bool clusters = false;  // image and device know thread block clusters
+  int processors = 1;     // multiprocessors of the device
+  int shared_limit = 0;   // dynamic shared bytes of a block, so that two of its kind fit where that helps
   int64_t launches = 0;
 };
 

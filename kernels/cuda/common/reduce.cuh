@@ -39,6 +39,21 @@ __device__ inline float block_sum(float value) {
   return total;
 }
 
+// The same for every kReduceThreads threads of the block alone, of at most four such groups.
+__device__ inline float group_sum(float value) {
+  constexpr int kWarps = kReduceThreads / 32;
+  __shared__ float partial[4][kWarps];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int group = thread / kReduceThreads;
+  const float sum = lanes_sum(value);
+  if (thread % 32 == 0) partial[group][thread % kReduceThreads / 32] = sum;
+  __syncthreads();  // partials are written
+  float total = 0.0f;
+  for (int warp = 0; warp < kWarps; ++warp) total += partial[group][warp];
+  __syncthreads();  // partials are read, the next call may write them
+  return total;
+}
+
 __device__ inline float block_max(float value) {
   __shared__ float partial[kReduceThreads / 32];
   const int thread = static_cast<int>(threadIdx.x);

@@ -1,10 +1,15 @@
-// Eight neighbouring elements of a row at a time, and the norm of one row that several kernels share.
+// Eight neighbouring elements of a row at a time, and the norms of one row that several kernels share.
 #pragma once
 
 #include "kernels/cuda/common/args.cuh"
 #include "kernels/cuda/common/reduce.cuh"
 
 namespace drama3 {
+
+// The entry of a table that a code or id stands for.
+__device__ inline int64_t clamp_index(int64_t value, int64_t count) {
+  return value < 0 ? 0 : value < count ? value : count - 1;
+}
 
 // in[0..8) widened; `in` is aligned to 8 elements.
 __device__ inline void load8(float (&out)[8], const float* in) {
@@ -50,14 +55,15 @@ __device__ inline float norm_value<f16>(float x, float scale, float weight) {
   return rounded<f16>(x * scale) * weight;
 }
 
-// out = in * rsqrt(mean(in^2) + eps) * weight by the whole block (at least kReduceThreads threads); dim is a
-// multiple of 8. `copy`, if not null, gets the same row. Ends without a barrier.
+// out = in * rsqrt(mean(in^2) + eps) * weight by the kReduceThreads threads of `group`; dim is a multiple
+// of 8. `copy`, if not null, gets the same row. All threads of the block call it, the groups with rows of
+// their own. Ends without a barrier.
 template <typename T>
 __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, int dim, float eps,
-                                    T* copy = nullptr) {
-  const int thread = static_cast<int>(threadIdx.x);
+                                    T* copy = nullptr, int group = 0) {
+  const int thread = static_cast<int>(threadIdx.x) - group * kReduceThreads;
   const int first = 8 * thread;
-  const bool holds = thread < kReduceThreads && first < dim;
+  const bool holds = thread >= 0 && thread < kReduceThreads && first < dim;
   float kept[8], gain[8];  // of the first eight columns of the thread: read once, gains beside the row
   float sum = 0.0f;
   if (holds) {
@@ -72,7 +78,7 @@ __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, in
       for (int j = 0; j < 8; ++j) sum = fmaf(x[j], x[j], sum);
     }
   }
-  const float scale = rsqrtf(block_sum(sum) / static_cast<float>(dim) + eps);
+  const float scale = rsqrtf(group_sum(sum) / static_cast<float>(dim) + eps);
   if (!holds) return;
   for (int i = first; i < dim; i += 8 * kReduceThreads) {
     if (i > first) {
@@ -85,6 +91,43 @@ __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, in
     store8(out + i, y);
     if (copy != nullptr) store8(copy + i, y);
   }
+}
+
+constexpr int kGatedWidth = 128;  // columns of one head of a gated norm
+
+// One lane's four columns of a head's gated norm, loaded before any of several heads is computed.
+struct GatedLane {
+  uint2 in, z;
+  float4 weight;
+};
+
+__device__ inline GatedLane load_gated(const bf16* in, const bf16* z, const float* weight) {
+  const int at = static_cast<int>(threadIdx.x) % 32 * 4;
+  return {*reinterpret_cast<const uint2*>(in + at), *reinterpret_cast<const uint2*>(z + at),
+          *reinterpret_cast<const float4*>(weight + at)};
+}
+
+// in * rsqrt(mean(in^2) + eps) * weight * silu(z) by one warp: this lane's four columns, rounded.
+__device__ inline uint2 gated_norm_lane(const GatedLane& lane, float eps) {
+  const auto unpack = [](float(&out)[4], const uint2& bits) {
+    out[0] = __uint_as_float(bits.x << 16), out[1] = __uint_as_float(bits.x & 0xffff0000u);
+    out[2] = __uint_as_float(bits.y << 16), out[3] = __uint_as_float(bits.y & 0xffff0000u);
+  };
+  float x[4], z[4];
+  unpack(x, lane.in);
+  unpack(z, lane.z);
+  const float weight[4] = {lane.weight.x, lane.weight.y, lane.weight.z, lane.weight.w};
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sum = fmaf(x[i], x[i], sum);
+  const float scale = rsqrtf(lanes_sum(sum) / static_cast<float>(kGatedWidth) + eps);
+  union {
+    uint2 bits;
+    bf16 values[4];
+  } out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) out.values[i] = narrow<bf16>(x[i] * scale * weight[i] * silu(z[i]));
+  return out.bits;
 }
 
 }  // namespace drama3

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cuda/common/scalars.cuh"
@@ -33,6 +34,24 @@ inline void allow_next() {}
 inline void cluster_arrive() {}
 inline void cluster_wait() {}
 
+inline void prefetch_line(const void*) {}
+
+inline void copy16(void* to, const void* from, bool there) {
+  if (there) {
+    std::memcpy(to, from, 16);
+  } else {
+    std::memset(to, 0, 16);
+  }
+}
+inline void close_copies() {}
+template <int Open>
+void await_copies() {}
+
+inline void raise_flag(int* flag) { *flag = 1; }
+inline void await_flag(const int* flag) {
+  if (*flag == 0) std::abort();  // grids run one after the other: it would never be raised
+}
+
 inline void __syncthreads() { emulation::block_barrier(); }
 inline void __syncwarp() { emulation::warp_barrier(); }
 inline void __threadfence() {}
@@ -59,6 +78,27 @@ template <typename T>
 T __shfl_up_sync(unsigned, T value, int step) {
   return exchanged(value, emulation::lane() >= step ? emulation::lane() - step : emulation::lane());
 }
+
+inline uint32_t __reduce_add_sync(unsigned, uint32_t value) {
+  std::memcpy(emulation::slot(emulation::lane()).words, &value, sizeof value);
+  emulation::warp_barrier();
+  uint32_t sum = 0;
+  for (int i = 0; i < 32; ++i) sum += emulation::slot(i).words[0];
+  emulation::warp_barrier();
+  return sum;
+}
+inline uint32_t __reduce_max_sync(unsigned, uint32_t value) {
+  std::memcpy(emulation::slot(emulation::lane()).words, &value, sizeof value);
+  emulation::warp_barrier();
+  uint32_t top = 0;
+  for (int i = 0; i < 32; ++i) top = std::max(top, emulation::slot(i).words[0]);
+  emulation::warp_barrier();
+  return top;
+}
+inline unsigned __ballot_sync(unsigned mask, bool value) {
+  return __reduce_add_sync(mask, value ? 1u << emulation::lane() : 0u);
+}
+inline int __ffs(int value) { return __builtin_ffs(value); }
 
 template <typename T>
 T __ldcg(const T* at) {

@@ -14,6 +14,8 @@ struct LaunchQueue {
   cudaStream_t stream = nullptr;
   bool overlap = false;
   bool clusters = false;
+  int processors = 1;
+  int shared_limit = 0;
   int64_t launches = 0;
 };
 

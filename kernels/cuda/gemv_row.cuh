@@ -1,0 +1,175 @@
+// What the one-row projections share: staging of the row, products of a step, sums and stores of a finished
+// tile.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/common/rows.cuh"
+#include "kernels/cuda/linear.cuh"
+
+namespace drama3 {
+
+// Writes value as element i of an array of a stored type.
+__device__ inline void store_as(void* out, int type, int64_t i, float value) {
+  if (type == static_cast<int>(DType::kF32)) {
+    static_cast<float*>(out)[i] = value;
+  } else if (type == static_cast<int>(DType::kBF16)) {
+    static_cast<bf16*>(out)[i] = narrow<bf16>(value);
+  } else {
+    static_cast<f16*>(out)[i] = narrow<f16>(value);
+  }
+}
+
+// The row that the gather finds; `keep` also copies it.
+template <typename T>
+__device__ inline const T* gathered_row(const RowGather& gather, int dim, bool keep) {
+  const int id = *gather.id;
+  const bf16* row = id >= 0 ? gather.text.row(clamp_index(id, gather.text_rows))
+                            : gather.table.row(clamp_index(*gather.code, gather.entries));
+  if (keep && threadIdx.x < kReduceThreads) {
+    for (int i = 8 * static_cast<int>(threadIdx.x); i < dim; i += 8 * kReduceThreads) {
+      *reinterpret_cast<uint4*>(gather.copy + i) = *reinterpret_cast<const uint4*>(row + i);
+    }
+  }
+  return reinterpret_cast<const T*>(row);
+}
+
+// A part of gated heads at xs: a warp takes several heads, all loaded before the first is computed.
+__device__ inline void stage_gated(bf16* xs, const NormPart& norm, bool keep) {
+  constexpr int kBatch = 4;
+  const int warps = static_cast<int>(blockDim.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int heads = norm.dim / kGatedWidth;
+  for (int first = static_cast<int>(threadIdx.x) / 32; first < heads; first += kBatch * warps) {
+    GatedLane lanes[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int at = min(first + i * warps, heads - 1) * kGatedWidth;
+      lanes[i] = load_gated(static_cast<const bf16*>(norm.in) + at, static_cast<const bf16*>(norm.z) + at,
+                            norm.weight);
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const uint2 out = gated_norm_lane(lanes[i], norm.eps);
+      if (first + i * warps >= heads) continue;
+      const int at = (first + i * warps) * kGatedWidth;
+      reinterpret_cast<uint2*>(xs + at)[lane] = out;
+      if (keep) reinterpret_cast<uint2*>(static_cast<bf16*>(norm.copy) + at)[lane] = out;
+    }
+  }
+}
+
+// The normalised parts at xs, one after the other; in a block that has a group of threads for each, together.
+// Ends without a barrier.
+template <typename T>
+__device__ inline void stage_parts(T* xs, const GemvArgs& args, bool keep) {
+  const bool together = static_cast<int>(blockDim.x) >= args.part_count * kReduceThreads;
+  const int mine = min(static_cast<int>(threadIdx.x) / kReduceThreads, args.part_count - 1);
+  const int first = together ? mine : 0, last = together ? mine : args.part_count - 1;
+  for (int part = first; part <= last; ++part) {
+    const NormPart& norm = args.parts[part];
+    const int group = together ? part : 0;
+    const T* in = static_cast<const T*>(norm.in);
+    if (part == 0 && args.gather.id != nullptr) in = gathered_row<T>(args.gather, norm.dim, keep);
+    rms_norm_row(xs + (part == 0 ? 0 : args.parts[0].dim), in, norm.weight, norm.dim, norm.eps,
+                 keep ? static_cast<T*>(norm.copy) : nullptr, group);
+  }
+}
+
+// Calls the norms' gains into the second cache level: they were last read a frame ago.
+__device__ inline void prefetch_gains(const GemvArgs& args) {
+  constexpr int kLine = 32;  // floats
+  for (int part = 0; part < args.part_count; ++part) {
+    const NormPart& norm = args.parts[part];
+    const int width = norm.z != nullptr ? kGatedWidth : norm.dim;
+    const int at = static_cast<int>(threadIdx.x) * kLine;
+    if (at < width) prefetch_line(norm.weight + at);
+  }
+}
+
+// Fills xs[0, padded) with the input row, zeros past k; `keep` also writes the copies of parts.
+template <typename T>
+__device__ void stage_row(T* xs, const GemvArgs& args, bool keep) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int padded = args.steps * kStepK;
+  if (args.part_count > 0 && args.parts[0].z != nullptr) {
+    if constexpr (std::is_same_v<T, bf16>) stage_gated(xs, args.parts[0], keep);
+  } else if (args.part_count > 0) {
+    stage_parts(xs, args, keep);
+  } else if (args.k % 8 == 0) {
+    const T* x = static_cast<const T*>(args.x);
+    for (int i = 8 * thread; i < args.k; i += 8 * threads) {
+      *reinterpret_cast<uint4*>(xs + i) = *reinterpret_cast<const uint4*>(x + i);
+    }
+  } else {
+    for (int i = thread; i < args.k; i += threads) xs[i] = static_cast<const T*>(args.x)[i];
+  }
+  for (int i = args.k + thread; i < padded; i += threads) xs[i] = narrow<T>(0.0f);
+}
+
+// One step of 32 columns of the staged row: two products; only column 0 of the right operand is the row.
+template <typename T>
+__device__ inline void step_product(float (&c)[4], const uint4& upper, const uint4& lower, const T* xs,
+                                    int step) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  uint4 x = make_uint4(0, 0, 0, 0);
+  if (lane < 4) x = *reinterpret_cast<const uint4*>(xs + step * kStepK + lane * 8);
+  const uint32_t first[4] = {upper.x, lower.x, upper.y, lower.y};
+  mma16816(c, first, x.x, x.y, T{});
+  const uint32_t second[4] = {upper.z, lower.z, upper.w, lower.w};
+  mma16816(c, second, x.z, x.w, T{});
+}
+
+// A slice's sums of the 16 outputs, at partial[slice * kTile + output].
+__device__ inline void keep_slice(float* partial, int slice, const float (&c)[4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane % 4 != 0) return;
+  partial[slice * kTile + lane / 4] = c[0];
+  partial[slice * kTile + lane / 4 + 8] = c[2];
+}
+
+// Slices added in ascending order, then the bias.
+__device__ inline float sum_slices(const float* partial, int slices, int output, const float* bias, int n) {
+  float sum = 0.0f;
+  for (int slice = 0; slice < slices; ++slice) sum += partial[slice * kTile + output];
+  return bias != nullptr ? sum + bias[n] : sum;
+}
+
+// Stores output `output` of one unit: from partial sums of one tile, or of the gate's tile and then the up
+// tile, after the barrier that ends the unit's sums.
+template <typename T>
+__device__ void finish_output(const GemvArgs& args, const float* partial, int unit, int slices, int output) {
+  if (args.swiglu != nullptr) {
+    const int n = unit * kTile + output;
+    if (n >= args.segments[0].n) return;
+    const float gate = sum_slices(partial, slices, output, args.segments[0].bias, n);
+    const float up = sum_slices(partial + slices * kTile, slices, output, args.segments[1].bias, n);
+    static_cast<T*>(args.segments[0].out)[n] = narrow<T>(gate);
+    static_cast<T*>(args.segments[1].out)[n] = narrow<T>(up);
+    static_cast<T*>(args.swiglu)[n] = narrow<T>(silu(rounded<T>(gate)) * rounded<T>(up));
+    return;
+  }
+  int which = 0;
+  while (which + 1 < args.segment_count && unit >= args.segments[which + 1].first_tile) ++which;
+  const GemvSegment& segment = args.segments[which];
+  const int n = (unit - segment.first_tile) * kTile + output;
+  if (n >= segment.n) return;
+  const float sum = sum_slices(partial, slices, output, segment.bias, n);
+  store_as(segment.out, segment.type, n, sum);
+  if (segment.residual != nullptr) {
+    T* residual = static_cast<T*>(segment.residual) + n;
+    *residual = narrow<T>(widen(*residual) + rounded<T>(sum));
+  }
+}
+
+// First word of a tile: tile `which` of the unit, counted over all segments.
+__device__ inline const uint4* tile_weight(const GemvArgs& args, int unit, int which) {
+  int segment = which;
+  if (args.swiglu == nullptr) {
+    while (segment + 1 < args.segment_count && unit >= args.segments[segment + 1].first_tile) ++segment;
+    unit -= args.segments[segment].first_tile;
+  }
+  return args.segments[segment].weight + static_cast<int64_t>(unit) * args.steps * 64;
+}
+
+}  // namespace drama3
