@@ -166,8 +166,8 @@ std::vector<float> difference(std::vector<float> a, const std::vector<float>& b)
 }
 
 // Prints and judges a layer's rows: the median as of rows whose routing is free, and every row whose experts
-// are the definition's as of rows whose routing is forced. At least so many rows must have them: of random routers the
-// eighth and ninth expert of a row are often too close for BF16 to tell apart.
+// are the definition's as of rows whose routing is forced. At least so many rows must have them: of random
+// routers the eighth and ninth expert of a row are often too close for BF16 to tell apart.
 void judge(const std::string& name, const LayerRun& got, const LayerRun& want, const std::vector<float>& x,
            int64_t top_k, int64_t least_alike) {
   const auto rows = static_cast<int64_t>(want.experts.size()) / top_k;
