@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check, from a bare machine: packages, formatting, all tests in release (with CUDA compiled where nvcc is),
-# and under the sanitizers all but the long whole-program scripts (CMakePresets.json names them). Closes with "N passed, N failed" over all tests and steps.
+# and under the sanitizers (whole-program scripts with --quick, less of the same). Closes with "N passed, N failed" over all tests and steps.
 # Usage: scripts/test.sh [--all-architectures] [format|release|asan-ubsan|tsan]...  (default: format release asan-ubsan)
 set -u
 cd "$(dirname "$0")/.."
