@@ -31,11 +31,14 @@ double undisturbed(std::vector<double> rates) {
 }
 
 PlainReads::PlainReads(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes)
-    : threads_(threads), memory_(memory), blocks_(bytes / (kBlock * 8)) {}
+    : threads_(threads),
+      memory_(memory),
+      blocks_(bytes / (kBlock * 8)),
+      slices_(static_cast<int64_t>(memory.size()) / kBlock / blocks_),
+      slice_(slices_ / 2) {}
 
 double PlainReads::pass() {
-  const int64_t slices = static_cast<int64_t>(memory_.size()) / kBlock / blocks_;
-  const uint64_t* slice = memory_.data() + slice_++ % slices * blocks_ * kBlock;
+  const uint64_t* slice = memory_.data() + slice_++ % slices_ * blocks_ * kBlock;
   const auto start = std::chrono::steady_clock::now();
   threads_.split(blocks_, kBlock, [&](int64_t begin, int64_t end) {
     benchmark::DoNotOptimize(sum_words(slice + begin * kBlock, (end - begin) * kBlock));

@@ -11,7 +11,8 @@ namespace drama3 {
 // Reads slices of a memory one after the other and does little else.
 class PlainReads {
  public:
-  // Each pass reads `bytes` (at least 32 KB) of `memory`, the next slice of it.
+  // Each pass reads `bytes` (at least 32 KB) of `memory`, the next slice of it. The first lies in the middle,
+  // so that an op that begins at the front and advances as fast has not left its slice in a cache.
   PlainReads(Threads& threads, const std::vector<uint64_t>& memory, int64_t bytes);
 
   // Bytes per second of one pass.
@@ -21,7 +22,8 @@ class PlainReads {
   Threads& threads_;
   const std::vector<uint64_t>& memory_;
   int64_t blocks_;
-  int64_t slice_ = 0;
+  int64_t slices_;
+  int64_t slice_;
 };
 
 // The rate that a tenth of them reaches: what a shared machine gives when it does not disturb.
