@@ -1,6 +1,6 @@
 """The full-size shapes of drama3_bench_ops through PyTorch on the same CPU threads in the same run, as ratios.
 
-Ours is measured before and after PyTorch, and the better of the two medians counts on either side, since a shared
+Ours is measured before and after PyTorch, and the better of the two figures counts on either side, since a shared
 machine only ever slows one down. PyTorch keeps no FP8 products on the CPU: it gets the same matrices as BF16, which
 is what its users run, twice the bytes; the last column takes that out by comparing bytes per second.
 Needs torch (pip install torch); no test needs it.
