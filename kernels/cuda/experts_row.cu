@@ -1,5 +1,5 @@
-// The one row's experts on devices with bulk copies: weights go to shared memory as soon as the experts are
-// known, and the down projections learn that from a flag while gate and up still run.
+// The one row's experts: weights go to shared memory as soon as the experts are known, and the down
+// projections learn that from a flag while gate and up still run.
 #include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/gemv_row.cuh"
 #include "lib/base/check.h"
