@@ -34,9 +34,9 @@ __device__ inline int index_of(uint64_t rank) {
   return static_cast<int>(0xffffffffu - static_cast<uint32_t>(rank));
 }
 
-// Bits of a logit that order as logits do; the sign is turned.
+// Bits of a logit that order as logits do: the sign is turned, and minus zero is zero.
 __device__ inline uint32_t ordered_bits(float logit) {
-  const uint32_t bits = __float_as_uint(logit);
+  const uint32_t bits = __float_as_uint(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 __device__ inline float logit_of(uint64_t rank) {

@@ -62,6 +62,9 @@ TEST_CASE("cuda: ties go to the lower index, and a logit that is no number is a 
   const std::vector<int32_t> codes = draws(*cuda, view, sampling, 30);
   CHECK(codes == draws(ref, view, sampling, 30));
   CHECK(*std::max_element(codes.begin(), codes.end()) < 50);
+  std::fill(logits.begin(), logits.end(), 0.0f);
+  logits[0] = -0.0f;
+  CHECK(draws(*cuda, view, {.temperature = 0.0f}, 2) == std::vector<int32_t>{0, 0, 0});
   logits[17] = NAN;
   CHECK(draws(*cuda, view, sampling, 3) == std::vector<int32_t>{0, 0, 0, 1 + 3});
 }
