@@ -9,6 +9,20 @@ constexpr int kColumns = 8;  // rows that one tensor-core tile takes
 constexpr int kGateUpThreads = 256;
 constexpr int kDownThreads = 128;
 
+__device__ inline void load_block(uint4 (&codes)[4], const uint4* block) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) codes[i] = load_weight(block + i * 32 + lane);
+}
+
+// Eight e4m3 codes as F16.
+__device__ inline uint4 widen_codes(const uint8_t* codes) {
+  const uint2 word = *reinterpret_cast<const uint2*>(codes);
+  return make_uint4(
+      e4m3x2_to_f16x2(static_cast<uint16_t>(word.x)), e4m3x2_to_f16x2(static_cast<uint16_t>(word.x >> 16)),
+      e4m3x2_to_f16x2(static_cast<uint16_t>(word.y)), e4m3x2_to_f16x2(static_cast<uint16_t>(word.y >> 16)));
+}
+
 // Columns of one pass: x as F16 codes [columns, n + 8], scales, and sums by group.
 struct GateUpShared {
   float scale[kColumns][kMaxGroups];

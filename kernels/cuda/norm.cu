@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kReduceThreads)
     const float x = widen(in.row(row)[i]);
     sum = fmaf(x, x, sum);
   }
-  const float scale = rsqrtf(block_sum(sum) / static_cast<float>(dim) + eps);
+  const float scale = rsqrtf(group_sum(sum) / static_cast<float>(dim) + eps);
   for (int i = thread; i < dim; i += kReduceThreads) {
     out.row(row)[i] = narrow<T>(norm_value<T>(widen(in.row(row)[i]), scale, weight[i]));
   }
@@ -43,13 +43,13 @@ __global__ void __launch_bounds__(kReduceThreads)
   const int row = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   float sum = 0.0f;
   for (int i = thread; i < dim; i += kReduceThreads) sum += widen(in.row(row)[i]);
-  const float mean = block_sum(sum) / static_cast<float>(dim);
+  const float mean = group_sum(sum) / static_cast<float>(dim);
   float squares = 0.0f;
   for (int i = thread; i < dim; i += kReduceThreads) {
     const float x = widen(in.row(row)[i]) - mean;
     squares = fmaf(x, x, squares);
   }
-  const float scale = rsqrtf(block_sum(squares) / static_cast<float>(dim) + eps);
+  const float scale = rsqrtf(group_sum(squares) / static_cast<float>(dim) + eps);
   for (int i = thread; i < dim; i += kReduceThreads) {
     out.row(row)[i] = narrow<T>((widen(in.row(row)[i]) - mean) * scale * weight[i] + bias[i]);
   }

@@ -6,8 +6,7 @@
 namespace drama3 {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr int kReduceThreads =
-    256;  // threads whose values a block reduction takes; blocks have at least these
+constexpr int kReduceThreads = 256;  // threads of one reduction
 
 template <int Lanes = 32>
 __device__ inline float lanes_sum(float value) {
@@ -25,21 +24,8 @@ __device__ inline float lanes_max(float value) {
   return value;
 }
 
-// Sum over the first kReduceThreads threads: a tree in each warp, then warps in ascending order. Every thread
-// of the block calls it and gets the sum.
-__device__ inline float block_sum(float value) {
-  __shared__ float partial[kReduceThreads / 32];
-  const int thread = static_cast<int>(threadIdx.x);
-  const float sum = lanes_sum(value);
-  if (thread < kReduceThreads && thread % 32 == 0) partial[thread / 32] = sum;
-  __syncthreads();  // partials are written
-  float total = 0.0f;
-  for (int warp = 0; warp < kReduceThreads / 32; ++warp) total += partial[warp];
-  __syncthreads();  // partials are read, the next call may write them
-  return total;
-}
-
-// The same for every kReduceThreads threads of the block alone, of at most four such groups.
+// Sum over each group of kReduceThreads threads alone, of at most four groups in the block: a tree in each
+// warp, then warps in ascending order. Every thread of the block calls it and gets the sum of its group.
 __device__ inline float group_sum(float value) {
   constexpr int kWarps = kReduceThreads / 32;
   __shared__ float partial[4][kWarps];
@@ -51,18 +37,6 @@ __device__ inline float group_sum(float value) {
   float total = 0.0f;
   for (int warp = 0; warp < kWarps; ++warp) total += partial[group][warp];
   __syncthreads();  // partials are read, the next call may write them
-  return total;
-}
-
-__device__ inline float block_max(float value) {
-  __shared__ float partial[kReduceThreads / 32];
-  const int thread = static_cast<int>(threadIdx.x);
-  const float top = lanes_max(value);
-  if (thread < kReduceThreads && thread % 32 == 0) partial[thread / 32] = top;
-  __syncthreads();  // partials are written
-  float total = partial[0];
-  for (int warp = 1; warp < kReduceThreads / 32; ++warp) total = fmaxf(total, partial[warp]);
-  __syncthreads();  // partials are read
   return total;
 }
 
