@@ -81,12 +81,7 @@ ModelEngine::ModelEngine(const EngineOptions& options) {
       std::min(options.max_rows > 0 ? options.max_rows : kDefaultRows, model_->config.max_positions);
   info_.checkpoint_bytes = model_->checkpoint.file_bytes();
 
-  const GeneratorModel parts{.backbone_config = model_->config.backbone,
-                             .backbone = model_->backbone,
-                             .tower_config = model_->config.tower,
-                             .tower = model_->tower,
-                             .tables = model_->tables};
-  generator_ = std::make_unique<ModelGenerator>(*backend_.ops, parts, info_.max_rows);
+  generator_ = std::make_unique<ModelGenerator>(*backend_.ops, generator_parts(*model_), info_.max_rows);
   vocoder_ = std::make_unique<CodecVocoder>(
       *backend_.ops, model_->codec,
       codec::Limits{.frames_per_call = kFramesPerDecode, .frames = generation_.piece_frames});

@@ -104,4 +104,12 @@ Model::Model(Ops& ops, const std::string& path, const LoadOptions& options)
   }
 }
 
+GeneratorModel generator_parts(const Model& model) {
+  return {.backbone_config = model.config.backbone,
+          .backbone = model.backbone,
+          .tower_config = model.config.tower,
+          .tower = model.tower,
+          .tables = model.tables};
+}
+
 }  // namespace drama3

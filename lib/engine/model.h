@@ -8,6 +8,7 @@
 #include "lib/backbone/weights.h"
 #include "lib/codec/weights.h"
 #include "lib/engine/model_config.h"
+#include "lib/engine/model_generator.h"
 #include "lib/store/checkpoint.h"
 #include "lib/store/codec_file.h"
 #include "lib/text/tokenizer.h"
@@ -46,5 +47,8 @@ struct Model {
   codec::Weights codec;
   EmbedTables tables;
 };
+
+// What a ModelGenerator runs; the model outlives it.
+GeneratorModel generator_parts(const Model& model);
 
 }  // namespace drama3

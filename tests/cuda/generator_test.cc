@@ -21,14 +21,7 @@ constexpr bool kSlow = false;
 std::vector<int32_t> frames_of(const CudaOptions& options, const Sampling& sampling,
                                int64_t* grown = nullptr) {
   Tiny tiny(options);
-  const Model& model = tiny.model;
-  ModelGenerator generator(*tiny.ops,
-                           {.backbone_config = model.config.backbone,
-                            .backbone = model.backbone,
-                            .tower_config = model.config.tower,
-                            .tower = model.tower,
-                            .tables = model.tables},
-                           128);
+  ModelGenerator generator(*tiny.ops, generator_parts(tiny.model), 128);
   PromptRows prompt;
   for (int32_t i = 0; i < 40; ++i) prompt.ids.push_back(i * 17 % 700);
   std::vector<int32_t> all;

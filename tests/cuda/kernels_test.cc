@@ -17,14 +17,7 @@ constexpr int kFrames = 3;  // one runs plainly, one records, one replays
 // Codes of a short request on the tiny checkpoint.
 std::vector<int32_t> request(const CudaOptions& options) {
   Tiny tiny(options);
-  const Model& model = tiny.model;
-  ModelGenerator generator(*tiny.ops,
-                           {.backbone_config = model.config.backbone,
-                            .backbone = model.backbone,
-                            .tower_config = model.config.tower,
-                            .tower = model.tower,
-                            .tables = model.tables},
-                           32);
+  ModelGenerator generator(*tiny.ops, generator_parts(tiny.model), 32);
   PromptRows prompt;
   for (int32_t i = 0; i < kPromptRows; ++i) prompt.ids.push_back(i * 17 + 3);
   generator.start(prompt, {.temperature = 1.0f, .top_p = 0.9f, .top_k = 20, .seed = 11}, kFrames);
