@@ -41,7 +41,8 @@ __device__ inline void mma16816(float (&c)[4], const uint32_t (&a)[4], uint32_t 
 }
 
 // Waits until the launch before this one has finished and its writes are visible. Every kernel calls it
-// before its first read of anything that is not a weight, and before its first write.
+// before its first write, and before it reads what the launch before may have written. Weights, and what only
+// launches before that one wrote, it may read earlier: they had finished when this one could start.
 __device__ inline void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
