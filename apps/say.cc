@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "apps/model_folder.h"
 #include "apps/progress.h"
@@ -131,16 +133,29 @@ void warn(const SayReport& report, Messages& messages) {
   }
 }
 
-void write_json(const SayOptions& options, const OutputTarget& audio, const OutputTarget& target,
-                const std::string& document) {
-  if (*options.json == "-" && audio.kind == OutputKind::kStandardOutput) {
-    write_stderr(document);
-    return;
+// The JSON report, opened and spelled before the audio is in place, so that writing it needs no memory.
+class JsonSpool {
+ public:
+  JsonSpool(const OutputTarget& audio, const OutputTarget& target, std::string document)
+      : document_(std::move(document)) {
+    const bool beside_audio =
+        target.kind == OutputKind::kStandardOutput && audio.kind == OutputKind::kStandardOutput;
+    if (!beside_audio) file_.emplace(target);
   }
-  OutputFile file(target);
-  file.write(document);
-  file.commit();
-}
+
+  void finish() {
+    if (!file_) {
+      write_stderr(document_);
+      return;
+    }
+    file_->write(document_);
+    file_->commit();
+  }
+
+ private:
+  std::string document_;
+  std::optional<OutputFile> file_;  // none: standard error, because standard output has the audio
+};
 
 void print_stages(const StageSeconds& stages, const Messages& messages) {
   messages.detail("stages: prompt " + decimal(stages.prompt, 3) + " s, backbone " +
@@ -166,7 +181,6 @@ int say(const CommandLine& command, Messages& messages) {
   const SpeechRequest request = request_for(options, text, *engine);
   SpeechSpool spool(target, format, engine->info().sample_rate);
   SayReport report = speak(*engine, request, spool, messages);
-  spool.finish();
 
   report.output = *options.output;
   report.format = format;
@@ -174,8 +188,14 @@ int say(const CommandLine& command, Messages& messages) {
   warn(report, messages);
   report.warnings = messages.warnings();
   print_stages(report.speech.stages, messages);
-  messages.line(closing_line(report));
-  if (options.json) write_json(options, target, json_target, json_report(report));
+  const std::string closing = on_one_line(closing_line(report)) + "\n";
+  std::optional<JsonSpool> json;
+  if (options.json) json.emplace(target, json_target, json_report(report));
+
+  // Once the audio is in place, nothing allocates: whoever is told of a failure finds the old file.
+  spool.finish();
+  if (json) json->finish();
+  if (messages.verbosity() != Verbosity::kQuiet) write_stderr(closing);
   return report.speech.finish == Finish::kLength ? kExitCutAtLimit : kExitDone;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <vector>
@@ -74,6 +75,14 @@ void judge(const SayRun& run, const ScratchFolder& folder, const std::string& wh
   CHECK(bytes_of(folder / "out.wav") == "old");
 }
 
+// Loading allocates tens of thousands of times in the same loops: the first and last 60 one by one, a sample
+// of those between.
+uint64_t next_allocation(uint64_t nth, uint64_t total) {
+  const uint64_t last_ones = total > 60 ? total - 60 : 0;
+  if (nth < 60 || nth >= last_ones) return nth + 1;
+  return std::min(nth + total / 97 + 1, last_ones);
+}
+
 }  // namespace
 
 TEST_CASE("whatever system call fails, say fails cleanly") {
@@ -108,10 +117,8 @@ TEST_CASE("whatever allocation fails, say fails cleanly") {
   run_say(folder, log, SystemCall::kOpen, {.nth = UINT64_MAX});
   const uint64_t total = testing::allocations_seen();
   MESSAGE("a run allocates ", total, " times");
-  // Loading allocates tens of thousands of times in the same loops: the first and last of them one by one, a
-  // sample of those between.
   for (const bool from_there_on : {false, true}) {
-    for (uint64_t nth = 1; nth <= total; nth += nth < 60 || nth + 60 > total ? 1 : total / 97 + 1) {
+    for (uint64_t nth = 1; nth <= total; nth = next_allocation(nth, total)) {
       put_file(folder / "out.wav", "old");
       const SayRun run =
           run_say(folder, log, SystemCall::kOpen, {.nth = nth, .from_there_on = from_there_on});
