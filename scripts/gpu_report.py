@@ -65,8 +65,10 @@ def oracle_lines(name, oracle):
 
 def frame_lines(frames):
     lines = [", ".join(f"{key} {value}" for key, value in frames.items() if not isinstance(value, (list, dict))), ""]
-    if "frame_ms" in frames:
-        lines += ["Frame, ms: " + ", ".join(f"{key} {value}" for key, value in frames["frame_ms"].items()), ""]
+    for name, figures in frames.items():
+        if isinstance(figures, dict):
+            lines += [f"- {name}: " + ", ".join(f"{key} {value}" for key, value in figures.items())]
+    lines += [""]
     if frames.get("stages"):
         heads = list(dict.fromkeys(key for stage in frames["stages"] for key in stage))
         lines += table(heads, [[stage.get(key, "") for key in heads] for stage in frames["stages"]])

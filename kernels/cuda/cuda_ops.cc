@@ -43,6 +43,15 @@ int streaming_bytes(int device) {
                          : device_attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin) - kReserved;
 }
 
+cudaStream_t new_stream(CudaOps::Priority priority) {
+  int least = 0, greatest = 0;
+  CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream = nullptr;
+  CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                          priority == CudaOps::Priority::kFirst ? greatest : least));
+  return stream;
+}
+
 // Rows of one bounce buffer.
 int64_t rows_at_once(const View& view) {
   return std::max<int64_t>(1, kBounceBytes / std::max<int64_t>(1, static_cast<int64_t>(row_bytes(view))));
@@ -50,10 +59,10 @@ int64_t rows_at_once(const View& view) {
 
 }  // namespace
 
-CudaOps::CudaOps(const CudaOptions& options) : options_(options) {
+CudaOps::CudaOps(const CudaOptions& options, Priority priority) : options_(options) {
   CUDA_CHECK(cudaSetDevice(options.device));
   if (options.memory_limit > 0) MemoryBudget::process().set_limit(options.memory_limit);
-  CUDA_CHECK(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking));
+  queue_.stream = new_stream(priority);
   const ImageFeatures features = image_features(runtime_image_driver(), options.device);
   queue_.overlap = options.overlap && features.overlap;
   queue_.clusters = features.clusters;
@@ -68,6 +77,7 @@ CudaOps::CudaOps(const CudaOptions& options) : options_(options) {
 }
 
 CudaOps::~CudaOps() {
+  beside_.reset();
   cudaStreamSynchronize(queue_.stream);
   for (auto& [key, step] : steps_) {
     if (step.graph != nullptr) cudaGraphExecDestroy(step.graph);
@@ -90,8 +100,7 @@ CudaCounters CudaOps::counters() const {
 LaunchQueue& CudaOps::queue() {
   if (weights_moving_) {
     weights_moving_ = false;
-    staging_->finish();
-    CUDA_CHECK(cudaStreamSynchronize(queue_.stream));  // kernels load weights before they wait for anything
+    staging_->finish();  // kernels load weights before they wait for anything
   }
   pending_.flush(queue_);
   return queue_;
@@ -183,6 +192,14 @@ void CudaOps::receive(const View& host, int slot) {
   INVARIANT(host.dense() && static_cast<int64_t>(host.bytes()) <= kMailBytes, "mail of ", host.bytes());
   CUDA_CHECK(cudaEventSynchronize(mailed_.at(static_cast<size_t>(slot))));
   std::memcpy(host.data, static_cast<const std::byte*>(mail_.get()) + slot * kMailBytes, host.bytes());
+}
+
+Ops& CudaOps::beside() {
+  if (beside_ == nullptr) {
+    synchronize();  // kernels there load weights before they wait for anything
+    beside_ = std::make_unique<CudaOps>(options_, Priority::kSecond);
+  }
+  return *beside_;
 }
 
 void CudaOps::copy(const View& out, const View& in) {

@@ -1,4 +1,4 @@
-// The CUDA backend: every op as launches on one stream, steps recorded as graphs.
+// The CUDA backend: every op as launches on one stream, steps recorded as graphs, a second stream on request.
 #pragma once
 
 #include <array>
@@ -24,7 +24,10 @@ namespace drama3 {
 // number may call prepare_*. Weights live until it is destroyed.
 class CudaOps final : public Ops {
  public:
-  explicit CudaOps(const CudaOptions& options);
+  // Which of two queues of a device gets free multiprocessors first.
+  enum class Priority { kFirst, kSecond };
+
+  explicit CudaOps(const CudaOptions& options, Priority priority = Priority::kFirst);
   ~CudaOps() override;
   CudaOps(const CudaOps&) = delete;
   CudaOps& operator=(const CudaOps&) = delete;
@@ -41,11 +44,13 @@ class CudaOps final : public Ops {
   void send(int slot, const View& in) override;
   void receive(const View& host, int slot) override;
   bool runs_ahead() const override { return true; }
+  Ops& beside() override;
   void copy(const View& out, const View& in) override;
   void fill(const View& out, int byte) override;
   void synchronize() override;
   int64_t free_bytes() const override;
   bool weights_in_place() const override { return false; }
+  int64_t loading_bytes() const override { return StagingRing::bytes(); }
   void run_step(int key, const std::function<void()>& step) override;
 
   View prepare_vector(const View& stored, float add) override;
@@ -148,6 +153,7 @@ class CudaOps final : public Ops {
   std::shared_ptr<void> arrivals_;  // counters: of its blocks by heads, then the mixture's flag
   std::map<int, Step> steps_;
   Pending pending_;
+  std::unique_ptr<CudaOps> beside_;
 };
 
 }  // namespace drama3

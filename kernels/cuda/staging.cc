@@ -67,12 +67,15 @@ void StagingRing::finish() {
   try {
     if (open_) submit();
     while (waiting_ > 0) consume_oldest();
+    CUDA_CHECK(cudaStreamSynchronize(stream_));
   } catch (...) {
     abandon();
     throw;
   }
   files_.clear();
   reader_.stop();
+  pinned_.reset();
+  device_.reset();
 }
 
 bool StagingRing::has_room(const Slot& slot, int64_t pinned_begin, int64_t bytes) const {

@@ -37,8 +37,13 @@ class StagingRing {
   // this or any later call, when a file cannot be read: it names file and byte, and drops all pieces that
   // have not been used.
   void pass(const void* host, int64_t bytes, Use use);
-  // Returns when every use has been enqueued; closes the files and ends the threads.
+  // Returns when every use is done; closes the files, ends the threads and gives the memory of the slots
+  // back, until the next pass().
   void finish();
+  // Device and pinned bytes of all slots.
+  static int64_t bytes() {
+    return kSlots * (kPinnedBytes + kDeviceBytes) + static_cast<int64_t>(kDirectAlignment);
+  }
 
   ReadCounts counts() { return reader_.counts(); }
 

@@ -18,13 +18,17 @@ void CodecVocoder::start() {
   decoder_.reset();
 }
 
-void CodecVocoder::decode(std::span<const int32_t> codes, std::span<float> pcm) {
+void CodecVocoder::begin(std::span<const int32_t> codes) {
   const StageTimer timer(seconds_);
   const int64_t frames = static_cast<int64_t>(codes.size()) / weights_.codebooks();
   const View rows = codes_.rows_from(0, frames);
-  const View samples = pcm_.cols_from(0, frames * weights_.samples_per_frame);
   ops_.upload(rows, View(const_cast<int32_t*>(codes.data()), DType::kI32, rows.shape));
-  decoder_.decode(samples, rows);
+  decoder_.decode(pcm_.cols_from(0, frames * weights_.samples_per_frame), rows);
+}
+
+void CodecVocoder::finish(std::span<float> pcm) {
+  const StageTimer timer(seconds_);
+  const View samples = pcm_.cols_from(0, static_cast<int64_t>(pcm.size()));
   ops_.download(View(pcm.data(), DType::kF32, samples.shape), samples);
 }
 

@@ -14,10 +14,12 @@ class CodecVocoder final : public Vocoder {
 
   int64_t samples_per_frame() const override { return weights_.samples_per_frame; }
   int64_t max_frames_per_call() const override { return decoder_.limits().frames_per_call; }
+  bool runs_ahead() const override { return ops_.runs_ahead(); }
   void start() override;
-  void decode(std::span<const int32_t> codes, std::span<float> pcm) override;
+  void begin(std::span<const int32_t> codes) override;
+  void finish(std::span<float> pcm) override;
 
-  // Wall seconds since the last start().
+  // Wall seconds spent in calls since the last start().
   double seconds() const { return seconds_; }
 
  private:

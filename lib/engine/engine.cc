@@ -83,7 +83,7 @@ ModelEngine::ModelEngine(const EngineOptions& options) {
 
   generator_ = std::make_unique<ModelGenerator>(*backend_.ops, generator_parts(*model_), info_.max_rows);
   vocoder_ = std::make_unique<CodecVocoder>(
-      *backend_.ops, model_->codec,
+      backend_.ops->beside(), model_->codec,
       codec::Limits{.frames_per_call = kFramesPerDecode, .frames = generation_.piece_frames});
   session_ = std::make_unique<Session>(*generator_, *vocoder_, generation_.piece_frames);
 }

@@ -23,35 +23,50 @@ SessionResult Session::run(const SessionRequest& request, std::span<float> pcm, 
 
   generator_.start(request.prompt, request.sampling, request.max_frames);
   vocoder_.start();
-  int64_t done = 0;  // frames decoded and reported
+  decoded_ = calling_ = group_end_ = 0;
   int64_t drawn = 0;
-  int64_t group_end = request.chunks.first;
+  int64_t next_group = request.chunks.first;  // frames at which the next group is whole
   for (; drawn < request.max_frames; ++drawn) {
-    if (request.stop.stop_requested()) return {.frames = done, .finish = Finish::kCancelled};
+    if (request.stop.stop_requested()) return {.frames = decoded_, .finish = Finish::kCancelled};
     const auto frame =
         std::span(codes_).subspan(static_cast<size_t>(drawn * codebooks), static_cast<size_t>(codebooks));
     if (!generator_.next(frame)) break;
-    if (drawn + 1 < group_end) continue;
-    if (!flush(done, drawn + 1, pcm, sink)) return {.frames = drawn + 1, .finish = Finish::kCancelled};
-    done = drawn + 1;
-    group_end = done + request.chunks.next;
+    if (!finish_group(pcm, sink)) return {.frames = decoded_, .finish = Finish::kCancelled};
+    if (drawn + 1 < next_group) continue;
+    begin_group(drawn + 1);
+    const bool waits = !vocoder_.runs_ahead() || next_group == request.chunks.first;
+    if (waits && !finish_group(pcm, sink)) return {.frames = decoded_, .finish = Finish::kCancelled};
+    next_group = drawn + 1 + request.chunks.next;
   }
   const Finish finish = drawn < request.max_frames ? Finish::kStop : Finish::kLength;
-  if (done < drawn && !flush(done, drawn, pcm, sink)) return {.frames = drawn, .finish = Finish::kCancelled};
+  if (!finish_group(pcm, sink)) return {.frames = decoded_, .finish = Finish::kCancelled};
+  begin_group(drawn);
+  if (!finish_group(pcm, sink)) return {.frames = decoded_, .finish = Finish::kCancelled};
   return {.frames = drawn, .finish = finish};
 }
 
-bool Session::flush(int64_t done, int64_t drawn, std::span<float> pcm, const FramesSink& sink) {
+void Session::begin_group(int64_t end) {
+  group_end_ = end;
+  if (decoded_ < end) begin_call();
+}
+
+void Session::begin_call() {
   const int64_t codebooks = generator_.codebooks();
+  calling_ = std::min(group_end_ - decoded_, vocoder_.max_frames_per_call());
+  vocoder_.begin(std::span(codes_).subspan(static_cast<size_t>(decoded_ * codebooks),
+                                           static_cast<size_t>(calling_ * codebooks)));
+}
+
+bool Session::finish_group(std::span<float> pcm, const FramesSink& sink) {
+  if (decoded_ == group_end_) return true;
   const int64_t samples = vocoder_.samples_per_frame();
-  for (int64_t begin = done; begin < drawn;) {
-    const int64_t frames = std::min(drawn - begin, vocoder_.max_frames_per_call());
-    vocoder_.decode(std::span(codes_).subspan(static_cast<size_t>(begin * codebooks),
-                                              static_cast<size_t>(frames * codebooks)),
-                    pcm.subspan(static_cast<size_t>(begin * samples), static_cast<size_t>(frames * samples)));
-    begin += frames;
+  for (;;) {
+    vocoder_.finish(
+        pcm.subspan(static_cast<size_t>(decoded_ * samples), static_cast<size_t>(calling_ * samples)));
+    decoded_ += calling_;
+    if (decoded_ == group_end_) return !sink || sink(decoded_);
+    begin_call();
   }
-  return !sink || sink(drawn);
 }
 
 }  // namespace drama3

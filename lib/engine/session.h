@@ -30,15 +30,21 @@ class FrameGenerator {
   virtual bool next(std::span<int32_t> codes) = 0;
 };
 
-// Decodes frames in order; what it gives for a frame does not depend on how calls are cut.
+// Decodes frames in order; what it gives for a frame does not depend on how calls are cut. A call has two
+// halves, so that frames may be drawn while a device decodes.
 class Vocoder {
  public:
   virtual ~Vocoder() = default;
   virtual int64_t samples_per_frame() const = 0;
   virtual int64_t max_frames_per_call() const = 0;
+  // Whether begin() returns before its samples exist.
+  virtual bool runs_ahead() const = 0;
+  // Forgets all calls before, one that was begun and not finished too.
   virtual void start() = 0;
-  // codes [frames, codebooks], pcm [frames * samples_per_frame].
-  virtual void decode(std::span<const int32_t> codes, std::span<float> pcm) = 0;
+  // codes [frames, codebooks], read before it returns; finish() comes before the next begin().
+  virtual void begin(std::span<const int32_t> codes) = 0;
+  // pcm [frames * samples_per_frame] of the frames begun.
+  virtual void finish(std::span<float> pcm) = 0;
 };
 
 struct SessionRequest {
@@ -50,7 +56,7 @@ struct SessionRequest {
 };
 
 struct SessionResult {
-  int64_t frames = 0;  // drawn and decoded, but for a cancelled request
+  int64_t frames = 0;  // decoded and reported
   Finish finish = Finish::kStop;
 };
 
@@ -66,16 +72,24 @@ class Session {
 
   // pcm: caller-owned, max_frames * samples_per_frame samples; those of finished frames never change. The
   // first group of policy.first frames is decoded and reported as soon as it exists, then groups of
-  // policy.next. Allocates nothing.
+  // policy.next; where the vocoder runs ahead, the latter once the frame after them has been drawn. Allocates
+  // nothing.
   SessionResult run(const SessionRequest& request, std::span<float> pcm, const FramesSink& sink);
 
  private:
-  // Decodes frames [done, drawn) and reports them; false when the sink cancels.
-  bool flush(int64_t done, int64_t drawn, std::span<float> pcm, const FramesSink& sink);
+  // Begins to decode the frames from decoded_ up to `end`.
+  void begin_group(int64_t end);
+  // Finishes what has been begun and reports it; false when the sink cancels.
+  bool finish_group(std::span<float> pcm, const FramesSink& sink);
+  // Begins the vocoder's next call for the group.
+  void begin_call();
 
   FrameGenerator& generator_;
   Vocoder& vocoder_;
   std::vector<int32_t> codes_;  // [max_frames, codebooks]
+  int64_t decoded_ = 0;         // frames whose samples are final
+  int64_t calling_ = 0;         // frames of the vocoder's call under way, from decoded_ on
+  int64_t group_end_ = 0;       // of the group under way; decoded_ when there is none
 };
 
 }  // namespace drama3

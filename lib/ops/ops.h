@@ -121,6 +121,10 @@ class Ops {
   // Whether calls return before their work is done, so that it pays to enqueue a step before the results of
   // the one before are read.
   virtual bool runs_ahead() const { return false; }
+  // A second queue of the same device, for work that may run beside this one's: it reads the weights that
+  // this one prepared, and nothing orders the two but synchronize(), download() and receive(). This one
+  // itself where there is only one. Lives as long as this one.
+  virtual Ops& beside() { return *this; }
   virtual void copy(const View& out, const View& in) = 0;  // same shape and type, same place
   virtual void fill(const View& out, int byte) = 0;        // every byte of a dense view
   virtual void synchronize() {}
@@ -128,6 +132,8 @@ class Ops {
   // there.
   virtual int64_t free_bytes() const = 0;
   virtual bool weights_in_place() const = 0;
+  // Bytes that weights pass through on their way, gone once they are prepared.
+  virtual int64_t loading_bytes() const { return 0; }
   // Runs a step that makes the same calls each time; a device may record it at the first call and replay it.
   // `key` names the step within this Ops; views and scalars baked into it must not change between calls.
   virtual void run_step(int key, const std::function<void()>& step) {

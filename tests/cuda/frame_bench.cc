@@ -1,8 +1,10 @@
-// Times frames of the full-size synthetic model on a CUDA device, whole and by stage, and prints one JSON
-// document. Options: --layers N of the backbone, --no-overlap, --no-fuse, --no-graphs, --profile.
+// Times frames of the full-size synthetic model on a CUDA device, by stage, whole, and with the codec, and
+// prints one JSON document. Options: --layers N of the backbone, --no-overlap, --no-fuse, --no-graphs,
+// --profile.
 #include <cuda_profiler_api.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,7 +13,7 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_backend.h"
-#include "lib/codec/decode.h"
+#include "lib/engine/codec_vocoder.h"
 #include "lib/engine/model_generator.h"
 #include "lib/ops/workspace.h"
 #include "tests/cuda/synthetic.h"
@@ -26,10 +28,14 @@ constexpr int kContext = 300;
 constexpr int kFrames = 200;     // timed
 constexpr int kAllFrames = 500;  // over which memory must not grow
 constexpr int kReplays = 30;
+constexpr double kFrameSeconds = 2048.0 / 44100.0;
+constexpr uint64_t kHashStart = 1469598103934665603u;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+uint64_t hashed(uint64_t hash, uint32_t value) { return (hash ^ value) * 1099511628211u; }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -82,32 +88,31 @@ struct Bench {
   }
 };
 
-// The decoder of full size on random weights: from codes on the host to samples on the host, a frame a call.
-class Codec {
- public:
-  explicit Codec(Ops& ops)
-      : ops_(ops),
-        source_(full_sizes().codec, 1),
-        weights_(codec::load_weights(ops, source_, {}, codec::Parts::kDecoder)),
-        decoder_(ops, weights_, {.frames_per_call = 1, .frames = 1 << 20}),
-        codes_(ops.allocate(DType::kI32, Shape{1, weights_.codebooks()})),
-        pcm_(ops.allocate(ops.codec_type(), Shape{1, weights_.samples_per_frame})),
-        samples_(static_cast<size_t>(weights_.samples_per_frame)) {}
+// A request of kFrames frames from its prompt to its last sample.
+struct Speech {
+  int64_t frames = 0;
+  double seconds = 0.0;
+  double first_audio = 0.0;  // seconds
+  uint64_t hash = kHashStart;
 
-  void frame(std::vector<int32_t>& codes) {
-    ops_.upload(codes_.view, View(codes.data(), DType::kI32, codes_.view.shape));
-    decoder_.decode(pcm_.view, codes_.view);
-    ops_.download(View(samples_.data(), DType::kF32, pcm_.view.shape), pcm_.view);
-  }
-
- private:
-  Ops& ops_;
-  RandomCodec source_;
-  codec::Weights weights_;
-  codec::Decoder decoder_;
-  Buffer codes_, pcm_;
-  std::vector<float> samples_;
+  double rtf() const { return seconds / (static_cast<double>(frames) * kFrameSeconds); }
 };
+
+Speech speak(ModelGenerator& generator, Vocoder& vocoder, const PromptRows& prompt) {
+  Session session(generator, vocoder, kFrames);
+  std::vector<float> pcm(static_cast<size_t>(kFrames * vocoder.samples_per_frame()));
+  Speech speech;
+  const double begin = now();
+  const SessionResult result =
+      session.run({.prompt = prompt, .sampling = {.seed = 5}, .max_frames = kFrames}, pcm, [&](int64_t) {
+        if (speech.first_audio == 0.0) speech.first_audio = now() - begin;
+        return true;
+      });
+  speech.seconds = now() - begin;
+  speech.frames = result.frames;
+  for (float sample : pcm) speech.hash = hashed(speech.hash, std::bit_cast<uint32_t>(sample));
+  return speech;
+}
 
 double linear_bytes(const Linear& weight) { return static_cast<double>(weight.out * weight.in * 2); }
 
@@ -259,15 +264,25 @@ int main(int argc, char** argv) {
     for (int32_t i = 0; i < rows; ++i) prompt.ids.push_back((i * 7919 + 13) % 248000);
     return prompt;
   };
-  Codec codec(ops);
+  RandomCodec codec_source(full_sizes().codec, 1);
+  const codec::Weights codec_weights = codec::load_weights(ops, codec_source, {}, codec::Parts::kDecoder);
+  const codec::Limits codec_limits{.frames_per_call = 8, .frames = 1 << 20};
+  CodecVocoder vocoder(ops.beside(), codec_weights, codec_limits);
   std::vector<int32_t> codes(10);
+  std::vector<float> samples(static_cast<size_t>(8 * vocoder.samples_per_frame()));
+  const auto decode = [&](int frames) {
+    std::vector<int32_t> group;
+    for (int f = 0; f < frames; ++f) group.insert(group.end(), codes.begin(), codes.end());
+    vocoder.begin(group);
+    vocoder.finish(std::span(samples).first(static_cast<size_t>(frames * vocoder.samples_per_frame())));
+  };
   const auto first_frame = [&](int rows, bool shown) {
     const double begin = now();
     generator.start(prompt_of(rows), {.seed = 5}, kAllFrames + 8);
     const double prompt = now();
     generator.next(codes);
     const double frame = now();
-    codec.frame(codes);
+    decode(1);
     if (!shown) return;
     const double end = now();
     std::printf(" \"prompt_%d_ms\": %.2f, \"first_frame_after_ms\": %.2f, \"first_audio_%d_ms\": %.2f,\n",
@@ -280,7 +295,7 @@ int main(int argc, char** argv) {
   first_frame(kContext, /*shown=*/true);
   std::vector<double> times;
   const int64_t allocations = cuda_counters(ops).allocations;
-  uint64_t hash = 1469598103934665603u;
+  uint64_t hash = kHashStart;
   int64_t frame_launches = 0;
   for (int f = 0; f < kAllFrames; ++f) {
     const int64_t before = cuda_counters(ops).launches;
@@ -288,22 +303,34 @@ int main(int argc, char** argv) {
     generator.next(codes);
     if (f >= 2 && f < kFrames + 2) times.push_back(now() - begin);  // the first two run plainly and record
     frame_launches = cuda_counters(ops).launches - before;
-    for (int32_t code : codes) hash = (hash ^ static_cast<uint64_t>(code)) * 1099511628211u;
+    for (int32_t code : codes) hash = hashed(hash, static_cast<uint32_t>(code));
   }
   std::sort(times.begin(), times.end());
   const CudaCounters counters = cuda_counters(ops);
-  std::vector<double> codec_times;
-  for (int f = 0; f < 40; ++f) {
-    const double begin = now();
-    codec.frame(codes);
-    codec_times.push_back(now() - begin);
+  for (const int group : {1, 8}) {
+    std::vector<double> codec_times;
+    for (int f = 0; f < 40; ++f) {
+      const double begin = now();
+      decode(group);
+      codec_times.push_back(now() - begin);
+    }
+    std::printf(" \"codec_%d_frames_ms\": %.3f,\n", group, median(codec_times) * 1e3);
   }
-  std::printf(" \"codec_frame_ms\": %.3f,\n", median(codec_times) * 1e3);
+  // Whole requests, the codec after the frames on the same queue, then beside them.
+  CodecVocoder in_line(ops, codec_weights, codec_limits);
+  for (Vocoder* each : {&in_line, &vocoder}) {
+    const Speech speech = speak(generator, *each, prompt_of(150));
+    std::printf(
+        " \"speech_codec_%s\": {\"frames\": %ld, \"seconds\": %.4f, \"rtf\": %.4f, \"first_audio_ms\": %.2f, "
+        "\"pcm_hash\": \"%016lx\"},\n",
+        each == &vocoder ? "beside" : "in_line", static_cast<long>(speech.frames), speech.seconds,
+        speech.rtf(), speech.first_audio * 1e3, static_cast<unsigned long>(speech.hash));
+  }
   std::printf(
       " \"frame_ms\": {\"median\": %.4f, \"min\": %.4f, \"p95\": %.4f, \"frames\": %d, \"context\": %d},\n",
       times[times.size() / 2] * 1e3, times[0] * 1e3, times[times.size() * 95 / 100] * 1e3, kFrames, kContext);
   std::printf(" \"rtf\": %.4f, \"launches_per_frame\": %ld, \"allocations_in_frames\": %ld,\n",
-              times[times.size() / 2] / (2048.0 / 44100.0), static_cast<long>(frame_launches),
+              times[times.size() / 2] / kFrameSeconds, static_cast<long>(frame_launches),
               static_cast<long>(counters.allocations - allocations));
   std::printf(" \"memory_gb\": %.2f, \"codes_hash\": \"%016lx\"}\n",
               static_cast<double>(counters.bytes) * 1e-9, static_cast<unsigned long>(hash));

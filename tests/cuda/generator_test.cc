@@ -1,4 +1,5 @@
 // Whole frames on CUDA: the draws of a request, recorded or not, merged or not, and their memory.
+#include "lib/engine/codec_vocoder.h"
 #include "lib/store/json_reader.h"
 #include "lib/store/tensor_file.h"
 #include "tests/cuda/rig.h"
@@ -39,7 +40,29 @@ std::vector<int32_t> frames_of(const CudaOptions& options, const Sampling& sampl
   return all;
 }
 
+// The samples of one request, its codec on one of the two queues, in groups of `group` frames.
+std::vector<float> speech_of(Tiny& tiny, ModelGenerator& generator, Ops& codec_queue, int64_t group) {
+  CodecVocoder vocoder(codec_queue, tiny.model.codec, {.frames_per_call = 8, .frames = kFrames});
+  Session session(generator, vocoder, kFrames);
+  std::vector<float> pcm(static_cast<size_t>(kFrames * vocoder.samples_per_frame()));
+  SessionRequest request{
+      .sampling = {.seed = 7}, .max_frames = kFrames, .chunks = {.first = 1, .next = group}};
+  for (int32_t i = 0; i < 40; ++i) request.prompt.ids.push_back(i * 17 % 700);
+  session.run(request, pcm, {});
+  return pcm;
+}
+
 }  // namespace
+
+TEST_CASE("cuda: a codec beside the frames gives the samples of one that waits its turn" *
+          doctest::skip(kSlow || no_device())) {
+  Tiny tiny;
+  ModelGenerator generator(*tiny.ops, generator_parts(tiny.model), 128);
+  const std::vector<float> expected = speech_of(tiny, generator, *tiny.ops, 4);
+  for (const int64_t group : {1, 3, 4, 12}) {
+    CHECK(same_bits(speech_of(tiny, generator, tiny.ops->beside(), group), expected));
+  }
+}
 
 TEST_CASE("cuda: recorded and plain, merged and single steps draw the same codes, and allocate nothing" *
           doctest::skip(kSlow || no_device())) {

@@ -73,6 +73,25 @@ TEST_CASE("cuda: a refused reservation leaves usage and peak as they were, also 
   CHECK(budget.peak() == 900);
 }
 
+TEST_CASE("cuda: what weights pass through on their way counts before loading, and is given back after it" *
+          doctest::skip(no_device())) {
+  const auto ops = make_cuda_ops({});
+  const int64_t ring = ops->loading_bytes();
+  CHECK(ring > 0);
+  const int64_t free = ops->free_bytes();
+  CHECK_NOTHROW(check_memory(*ops, free - 2 * ring, 0));
+  CHECK_THROWS_AS(check_memory(*ops, free - ring / 2, 0), Error);
+
+  const int64_t before = cuda_counters(*ops).bytes;
+  const std::vector<float> values(1000, 1.0f);
+  const View vector =
+      ops->prepare_vector(View(const_cast<float*>(values.data()), DType::kF32, Shape{1000}), 0.0f);
+  CHECK(cuda_counters(*ops).bytes >= before + ring);
+  ops->synchronize();
+  CHECK(cuda_counters(*ops).bytes < before + ring);
+  CHECK(values_of(*ops, vector) == values);
+}
+
 TEST_CASE("cuda: a device that does not exist is refused with what was found") {
   CHECK_THROWS_WITH_AS(make_cuda_ops({.device = 99}),
                        doctest::Contains("device cuda:99: expected a device below"), Error);

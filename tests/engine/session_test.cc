@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
 
 #include "lib/base/error.h"
@@ -21,6 +22,7 @@ class FakeGenerator : public FrameGenerator {
   int64_t length = 10;  // frames until the end of speech
   int64_t failing_frame = -1;
   int64_t calls = 0;
+  std::function<void(int64_t calls)> drawn;  // told of every frame; may be empty
 
   int64_t codebooks() const override { return kCodebooks; }
   void start(const PromptRows& prompt, const Sampling& sampling, int64_t) override {
@@ -37,6 +39,7 @@ class FakeGenerator : public FrameGenerator {
       mix(static_cast<uint64_t>(frame_));
       code = static_cast<int32_t>(history_ % 97);
     }
+    if (drawn) drawn(calls);
     return true;
   }
 
@@ -48,21 +51,34 @@ class FakeGenerator : public FrameGenerator {
 
 class FakeVocoder : public Vocoder {
  public:
-  int64_t calls = 0;
+  bool ahead = false;  // begin() leaves the work to finish(), as a device's would be found done then
+  int64_t begun = 0;   // frames since start()
   int64_t samples_per_frame() const override { return kSamples; }
   int64_t max_frames_per_call() const override { return 4; }
-  void start() override { level_ = 0.0f; }
-  void decode(std::span<const int32_t> codes, std::span<float> pcm) override {
-    ++calls;
-    for (size_t frame = 0; frame < codes.size() / kCodebooks; ++frame) {
+  bool runs_ahead() const override { return ahead; }
+  void start() override {
+    level_ = 0.0f;
+    begun = 0;
+    codes_.clear();
+  }
+  void begin(std::span<const int32_t> codes) override {
+    REQUIRE(codes_.empty());  // one call at a time
+    codes_.assign(codes.begin(), codes.end());
+    begun += static_cast<int64_t>(codes.size()) / kCodebooks;
+  }
+  void finish(std::span<float> pcm) override {
+    REQUIRE(pcm.size() == codes_.size() / kCodebooks * kSamples);
+    for (size_t frame = 0; frame < codes_.size() / kCodebooks; ++frame) {
       for (size_t k = 0; k < kCodebooks; ++k)
-        level_ = level_ * 0.5f + static_cast<float>(codes[frame * kCodebooks + k]);
+        level_ = level_ * 0.5f + static_cast<float>(codes_[frame * kCodebooks + k]);
       for (size_t i = 0; i < kSamples; ++i) pcm[frame * kSamples + i] = level_ + static_cast<float>(i);
     }
+    codes_.clear();
   }
 
  private:
   float level_ = 0.0f;
+  std::vector<int32_t> codes_;  // of the call under way
 };
 
 struct Rig {
@@ -71,12 +87,15 @@ struct Rig {
   Session session{generator, vocoder, 64};
   std::vector<float> pcm = std::vector<float>(64 * kSamples);
   std::vector<int64_t> events;
+  std::vector<int64_t> draws;  // calls of the generator at each event
 
   SessionResult run(SessionRequest request) {
     events.clear();
+    draws.clear();
     request.prompt.ids = {1, 2, 3};
     return session.run(request, pcm, [&](int64_t frames) {
       events.push_back(frames);
+      draws.push_back(generator.calls);
       return true;
     });
   }
@@ -102,6 +121,52 @@ TEST_CASE("the samples do not depend on the chunk policy") {
     rig.run({.max_frames = 64, .chunks = policy});
     CHECK(rig.pcm == expected);
   }
+}
+
+TEST_CASE(
+    "a vocoder that runs ahead decodes a group while the next frame is drawn; the samples are the same") {
+  Rig rig;
+  const SessionRequest request{.max_frames = 64, .chunks = {.first = 1, .next = 4}};
+  rig.run(request);
+  const std::vector<float> expected = rig.pcm;
+  CHECK(rig.draws == std::vector<int64_t>{1, 5, 9, 11});
+  rig.vocoder.ahead = true;
+  rig.pcm.assign(rig.pcm.size(), 0.0f);
+  CHECK(rig.run(request).frames == 10);
+  CHECK(rig.pcm == expected);
+  CHECK(rig.events == std::vector<int64_t>{1, 5, 9, 10});
+  CHECK(rig.draws == std::vector<int64_t>{1, 6, 10, 11});  // the first group is waited for
+  for (const ChunkPolicy policy : {ChunkPolicy{1, 1}, ChunkPolicy{3, 7}, ChunkPolicy{64, 64}}) {
+    rig.pcm.assign(rig.pcm.size(), 0.0f);
+    CHECK(rig.run({.max_frames = 64, .chunks = policy}).frames == 10);
+    CHECK(rig.pcm == expected);
+  }
+  CHECK(rig.run({.max_frames = 5, .chunks = {.first = 1, .next = 4}}).finish == Finish::kLength);
+  CHECK(rig.events == std::vector<int64_t>{1, 5});
+}
+
+TEST_CASE("cancellation and errors while a group is decoded leave it out, and the next request is whole") {
+  Rig rig;
+  rig.run({.max_frames = 64});
+  const std::vector<float> expected = rig.pcm;
+  rig.vocoder.ahead = true;
+  std::stop_source source;
+  rig.generator.drawn = [&](int64_t calls) {
+    if (calls == 5) source.request_stop();
+  };
+  const SessionResult result =
+      rig.run({.max_frames = 64, .chunks = {.first = 1, .next = 4}, .stop = source.get_token()});
+  CHECK(result.finish == Finish::kCancelled);
+  CHECK(result.frames == 1);
+  CHECK(rig.vocoder.begun == 5);
+  rig.generator.drawn = {};
+  rig.generator.failing_frame = 5;
+  CHECK_THROWS_AS(rig.run({.max_frames = 64, .chunks = {.first = 1, .next = 4}}), Error);
+  CHECK(rig.events.back() == 1);
+  CHECK(rig.vocoder.begun == 5);
+  rig.generator.failing_frame = -1;
+  rig.run({.max_frames = 64});
+  CHECK(rig.pcm == expected);
 }
 
 TEST_CASE("a cap cuts at exactly its frames and says length; a cap met by the natural end too") {

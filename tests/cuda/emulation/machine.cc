@@ -272,7 +272,11 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const void*, size_t bytes, size_t, cu
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 const char* cudaGetErrorName(cudaError_t) { return "emulated error"; }
 const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   *stream = nullptr;
   return cudaSuccess;
 }
