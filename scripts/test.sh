@@ -47,7 +47,7 @@ run_preset() {
   result=$?
   record "$1: build" $result
   [ $result -eq 0 ] || return
-  ctest --preset "$1" 2>&1 | tee "$log"
+  ctest --preset "$1" --parallel "$(nproc)" 2>&1 | tee "$log"
   # "95% tests passed, 1 tests failed out of 20"
   local bad total
   read -r bad total < <(sed -nE 's/.* ([0-9]+) tests failed out of ([0-9]+).*/\1 \2/p' "$log" | tail -1)
