@@ -1,5 +1,6 @@
 // Softmax, top-p, top-k and the inverse CDF of one draw by one block, without a sort: the entry at which the
-// mass of all entries ahead passes a target is found by quartering the range of ranks.
+// mass of all entries ahead passes a target is found in a histogram of the probabilities, in a crowded bin by
+// quartering its range of ranks.
 //
 // Probabilities become integers (2^46 = 1), so that sums are exact and the same in any order.
 #include "kernels/cuda/pick.cuh"
@@ -50,17 +51,38 @@ struct Weight {
   uint32_t count = 0;
 };
 
-constexpr uint64_t kHalving = uint64_t{1} << 55;  // from a rank to that of half the probability
-constexpr int kCuts = 3;                          // ranks at which the sums are taken at once
+constexpr int kCuts = 3;  // ranks at which the sums are taken at once
+// Bins of the histogram, by descending probability: 64 for each halving. The last one has all that is left.
+constexpr int kBins = 1024;
+constexpr int kBinShift = 17;
+constexpr int kSearches = 3;  // of one draw, at most
+
+// The bin at which a target is passed, and the packed weights before it and through it.
+struct Bracket {
+  int bin;
+  uint64_t before, through;
+};
 
 struct PickShared {
   uint64_t top[kMaxWarps];
   float sum[kMaxWarps];
+  // A bin's mass is low + (high % 2^16) * 2^32; high / 2^16 counts its entries.
+  __align__(16) uint32_t bin_low[kBins];
+  __align__(16) uint32_t bin_high[kBins];
+  uint64_t total[kMaxWarps];
+  Bracket bracket[kSearches];
   uint32_t low[2][kCuts][kMaxWarps], high[2][kCuts][kMaxWarps], count[2][kCuts][kMaxWarps];
   uint64_t few_rank[kFew], few_mass[kFew];
-  uint64_t above;  // a rank above all entries
-  int few;
+  int few[kSearches];
 };
+
+// A weight in one word, so that a sum is one addition: all masses together stay below 2^48.
+__device__ inline uint64_t packed(const Weight& weight) {
+  return (static_cast<uint64_t>(weight.count) << 48) | weight.mass;
+}
+__device__ inline Weight unpacked(uint64_t word) {
+  return {word & ((uint64_t{1} << 48) - 1), static_cast<uint32_t>(word >> 48)};
+}
 
 // The block's entries: thread t of n holds entries t, t + n, ...
 template <int Each>
@@ -69,42 +91,124 @@ struct Entries {
   uint64_t mass[Each];
 };
 
+// Mass in halves, and number, of some of a thread's entries.
+struct Halves {
+  uint32_t low = 0, high = 0, count = 0;
+};
+constexpr uint32_t kHalfMask = (uint32_t{1} << kHalfBits) - 1;
+
+__device__ inline void add_entry(Halves& sums, uint64_t mass, bool there) {
+  sums.low += there ? static_cast<uint32_t>(mass) & kHalfMask : 0;
+  sums.high += there ? static_cast<uint32_t>(mass >> kHalfBits) : 0;
+  sums.count += there ? 1 : 0;
+}
+__device__ inline Halves lanes_total(const Halves& mine) {
+  return {__reduce_add_sync(kAllLanes, mine.low), __reduce_add_sync(kAllLanes, mine.high),
+          __reduce_add_sync(kAllLanes, mine.count)};
+}
+__device__ inline Weight weight_of(const Halves& sums) {
+  return {sums.low + (static_cast<uint64_t>(sums.high) << kHalfBits), sums.count};
+}
+
 // Sums over the entries of each rank `from` or greater. One barrier; `turn` alternates between calls.
-template <int Each, int Cuts>
-__device__ inline void weights_from(Weight (&sums)[Cuts], PickShared& shared, const Entries<Each>& entries,
-                                    const uint64_t (&from)[Cuts], int& turn) {
-  constexpr uint32_t kMask = (uint32_t{1} << kHalfBits) - 1;
-  static_assert(uint64_t{kMask} * Each * 32 < uint64_t{1} << 32, "a warp's halves overflow");
+template <int Each>
+__device__ inline void weights_from(Weight (&sums)[kCuts], PickShared& shared, const Entries<Each>& entries,
+                                    const uint64_t (&from)[kCuts], int& turn) {
+  static_assert(uint64_t{kHalfMask} * Each * 32 < uint64_t{1} << 32, "a warp's halves overflow");
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
-  for (int cut = 0; cut < Cuts; ++cut) {
-    uint32_t low = 0, high = 0, count = 0;
+  for (int cut = 0; cut < kCuts; ++cut) {
+    Halves mine;
 #pragma unroll
-    for (int i = 0; i < Each; ++i) {
-      const bool ahead = entries.rank[i] >= from[cut];
-      low += ahead ? static_cast<uint32_t>(entries.mass[i]) & kMask : 0;
-      high += ahead ? static_cast<uint32_t>(entries.mass[i] >> kHalfBits) : 0;
-      count += ahead ? 1 : 0;
-    }
-    low = __reduce_add_sync(kAllLanes, low);
-    high = __reduce_add_sync(kAllLanes, high);
-    count = __reduce_add_sync(kAllLanes, count);
+    for (int i = 0; i < Each; ++i) add_entry(mine, entries.mass[i], entries.rank[i] >= from[cut]);
+    const Halves sum = lanes_total(mine);
     if (lane == 0) {
-      shared.low[turn][cut][warp] = low & kMask;
-      shared.high[turn][cut][warp] = high + (low >> kHalfBits);
-      shared.count[turn][cut][warp] = count;
+      shared.low[turn][cut][warp] = sum.low & kHalfMask;
+      shared.high[turn][cut][warp] = sum.high + (sum.low >> kHalfBits);
+      shared.count[turn][cut][warp] = sum.count;
     }
   }
   __syncthreads();  // sums of all warps are written
   const bool there = lane < static_cast<int>(blockDim.x) / 32;
 #pragma unroll
-  for (int cut = 0; cut < Cuts; ++cut) {
-    const uint32_t low = __reduce_add_sync(kAllLanes, there ? shared.low[turn][cut][lane] : 0);
-    const uint32_t high = __reduce_add_sync(kAllLanes, there ? shared.high[turn][cut][lane] : 0);
-    const uint32_t count = __reduce_add_sync(kAllLanes, there ? shared.count[turn][cut][lane] : 0);
-    sums[cut] = {low + (static_cast<uint64_t>(high) << kHalfBits), count};
+  for (int cut = 0; cut < kCuts; ++cut) {
+    Halves mine;
+    if (there) {
+      mine = {shared.low[turn][cut][lane], shared.high[turn][cut][lane], shared.count[turn][cut][lane]};
+    }
+    sums[cut] = weight_of(lanes_total(mine));
   }
   turn ^= 1;
+}
+
+// ---- the histogram ----
+
+__device__ inline void clear_bins(PickShared& shared) {
+  for (int i = static_cast<int>(threadIdx.x); i < kBins; i += static_cast<int>(blockDim.x)) {
+    shared.bin_low[i] = 0;
+    shared.bin_high[i] = 0;
+  }
+  if (threadIdx.x < kSearches) shared.few[threadIdx.x] = 0;
+}
+
+__device__ inline void add_to_bin(PickShared& shared, int bin, const Weight& weight) {
+  const auto low = static_cast<uint32_t>(weight.mass);
+  const uint32_t old = atomicAdd(&shared.bin_low[bin], low);
+  const uint32_t carry = old + low < old ? 1 : 0;
+  atomicAdd(&shared.bin_high[bin], (weight.count << 16) + static_cast<uint32_t>(weight.mass >> 32) + carry);
+}
+
+// Adds the entries to their bins; those of the last bin, which may be most of them, once for each warp.
+template <int Each>
+__device__ inline void fill_bins(PickShared& shared, const Entries<Each>& entries, uint32_t top_bits) {
+  Halves rest;
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const uint32_t bin = (top_bits - static_cast<uint32_t>(entries.rank[i] >> 32)) >> kBinShift;
+    const bool there = entries.rank[i] != 0;
+    add_entry(rest, entries.mass[i], there && bin >= kBins - 1);
+    if (there && bin < kBins - 1) add_to_bin(shared, static_cast<int>(bin), {entries.mass[i], 1});
+  }
+  const Weight sum = weight_of(lanes_total(rest));
+  if (threadIdx.x % 32 == 0 && sum.count > 0) add_to_bin(shared, kBins - 1, sum);
+}
+
+// Packed weights of the thread's neighbouring bins, and of all bins before them.
+template <int Bins>
+struct ThreadBins {
+  uint64_t own[Bins];
+  uint64_t before;
+};
+
+__device__ inline uint64_t lanes_scan(uint64_t value) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const uint64_t other = __shfl_sync(kAllLanes, value, max(lane - step, 0));
+    value += lane >= step ? other : 0;
+  }
+  return value;
+}
+
+// After the barrier that ends the filling; returns the weight of all bins. One barrier.
+template <int Bins>
+__device__ inline Weight scan_bins(ThreadBins<Bins>& bins, PickShared& shared) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  uint64_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < Bins; ++i) {
+    const uint32_t high = shared.bin_high[thread * Bins + i];
+    bins.own[i] = packed(
+        {shared.bin_low[thread * Bins + i] + (static_cast<uint64_t>(high & 0xffffu) << 32), high >> 16});
+    sum += bins.own[i];
+  }
+  const uint64_t through = lanes_scan(sum);
+  if (lane == 31) shared.total[warp] = through;
+  __syncthreads();  // totals of all warps are written
+  const uint64_t total = lane < static_cast<int>(blockDim.x) / 32 ? shared.total[lane] : 0;
+  const uint64_t totals = lanes_scan(total);
+  bins.before = __shfl_sync(kAllLanes, totals - total, warp) + through - sum;
+  return unpacked(__shfl_sync(kAllLanes, totals, 31));
 }
 
 // An entry and the weight of all entries up to and with it.
@@ -123,20 +227,45 @@ struct Target {
   }
 };
 
-// The first entry, in descending rank, at which `target` is passed. All entries together must pass it.
+// Ranks from low on, below high, and the weights of all entries from each on.
+struct Range {
+  uint64_t low, high;
+  Weight from_low, from_high;
+};
+
+// The ranks of the bin at which `target` is passed; all entries together must pass it. One barrier.
+template <int Bins>
+__device__ inline Range bracket(PickShared& shared, const ThreadBins<Bins>& bins, const Target& target,
+                                uint32_t top_bits, int search) {
+  uint64_t before = bins.before;
+#pragma unroll
+  for (int i = 0; i < Bins; ++i) {
+    const uint64_t through = before + bins.own[i];
+    if (!target.passed(unpacked(before)) && target.passed(unpacked(through))) {
+      shared.bracket[search] = {static_cast<int>(threadIdx.x) * Bins + i, before, through};
+    }
+    before = through;
+  }
+  __syncthreads();  // the bin is written
+  const Bracket found = shared.bracket[search];
+  const uint32_t ahead = static_cast<uint32_t>(found.bin) << kBinShift, end = ahead + (1u << kBinShift);
+  const bool last = found.bin == kBins - 1 || end > top_bits;
+  return {last ? 1 : (static_cast<uint64_t>(top_bits - end) + 1) << 32,
+          (static_cast<uint64_t>(top_bits - ahead) + 1) << 32, unpacked(found.through),
+          unpacked(found.before)};
+}
+
+// The first entry of the range, in descending rank, at which `target` is passed: it is passed from low on and
+// not from high on.
 template <int Each>
 __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries, const Target& target,
-                               const Weight& all, int& turn) {
-  uint64_t low = 1, high = shared.above;  // passed from low on; not from high on
-  Weight from_low = all, from_high;
+                               const Range& range, int search, int& turn) {
+  uint64_t low = range.low, high = range.high;
+  Weight from_low = range.from_low, from_high = range.from_high;
   while (from_low.count - from_high.count > kFew) {
-    // The range is quartered, at first by the probabilities most likely: cuts in ascending rank, weights in
-    // descending order.
+    // Cuts in ascending rank, weights in descending order.
     const uint64_t quarter = (high - low) / 4;
-    uint64_t cuts[kCuts] = {low + quarter, low + 2 * quarter, low + 3 * quarter};
-    if (low == 1 && high >= 17 * kHalving) {
-      cuts[0] = high - 16 * kHalving, cuts[1] = high - 4 * kHalving, cuts[2] = high - kHalving;
-    }
+    const uint64_t cuts[kCuts] = {low + quarter, low + 2 * quarter, low + 3 * quarter};
     Weight weights[kCuts];
     weights_from(weights, shared, entries, cuts, turn);
 #pragma unroll
@@ -149,18 +278,16 @@ __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries,
       }
     }
   }
-  if (threadIdx.x == 0) shared.few = 0;
-  __syncthreads();  // the list is empty
 #pragma unroll
   for (int i = 0; i < Each; ++i) {
     if (entries.rank[i] >= low && entries.rank[i] < high) {
-      const int at = atomicAdd(&shared.few, 1);
+      const int at = atomicAdd(&shared.few[search], 1);
       shared.few_rank[at] = entries.rank[i];
       shared.few_mass[at] = entries.mass[i];
     }
   }
   __syncthreads();  // the list is written; every warp looks it through
-  const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few;
+  const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few[search];
   Place place{lane < few ? shared.few_rank[lane] : 0, from_high};
   for (int other = 0; other < few; ++other) {
     if (shared.few_rank[other] >= place.rank) {
@@ -172,7 +299,6 @@ __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries,
   if (lane < few) before.mass -= shared.few_mass[lane], --before.count;
   const bool found = lane < few && target.passed(place.through) && !target.passed(before);
   const int from = __ffs(static_cast<int>(__ballot_sync(kAllLanes, found))) - 1;
-  __syncthreads();  // the list is used
   return {
       __shfl_sync(kAllLanes, place.rank, from),
       {__shfl_sync(kAllLanes, place.through.mass, from), __shfl_sync(kAllLanes, place.through.count, from)}};
@@ -203,37 +329,43 @@ __device__ inline float block_total(PickShared& shared, float value) {
   return total;
 }
 
-// The drawn entry of the distribution that top_p and top_k leave.
-template <int Each>
+// The drawn entry of the distribution that top_p and top_k leave. A search writes its list after the barrier
+// of its bracket, when the list of the search before is no longer read.
+template <int Threads, int Each>
 __device__ int draw(PickShared& shared, const Entries<Each>& entries, const Sampling& sampling,
-                    float uniform) {
-  int turn = 0;
-  Weight sums[1];
-  weights_from(sums, shared, entries, {1}, turn);
-  const Weight all = sums[0];
+                    uint32_t top_bits, float uniform) {
+  fill_bins(shared, entries, top_bits);
+  __syncthreads();  // the bins are filled
+  ThreadBins<kBins / Threads> bins;
+  const Weight all = scan_bins(bins, shared);
+  int turn = 0, search = 0;
+  const auto find = [&](const Target& target) {
+    const Range range = bracket(shared, bins, target, top_bits, search);
+    return first_passing(shared, entries, target, range, search++, turn);
+  };
   // Entries whose mass ahead is below top_p: up to the first whose mass through reaches it.
   const auto limit = static_cast<uint64_t>(sampling.top_p * kOne);
   Weight kept = all;
   if (limit > 0 && all.mass > limit - 1) {
-    kept = first_passing(shared, entries, {.mass = limit - 1}, all, turn).through;
+    kept = find({.mass = limit - 1}).through;
   } else if (limit == 0) {
-    kept = first_passing(shared, entries, {.count = 0, .by_count = true}, all, turn).through;
+    kept = find({.count = 0, .by_count = true}).through;
   }
   const auto most = static_cast<uint32_t>(sampling.top_k);
-  if (sampling.top_k > 0 && kept.count > most) {
-    kept = first_passing(shared, entries, {.count = most - 1, .by_count = true}, all, turn).through;
-  }
+  if (sampling.top_k > 0 && kept.count > most) kept = find({.count = most - 1, .by_count = true}).through;
   const auto passed = static_cast<uint64_t>(static_cast<double>(kept.mass) * static_cast<double>(uniform));
-  return index_of(first_passing(shared, entries, {.mass = passed}, all, turn).rank);
+  return index_of(find({.mass = passed}).rank);
 }
 
 template <typename T, int kThreads, int Each>
 __global__ void __launch_bounds__(kThreads) pick_kernel(const T* logits, const PickArgs args) {
   __shared__ PickShared shared;
+  clear_bins(shared);
   wait_for_previous();
   allow_next();
   const int thread = static_cast<int>(threadIdx.x);
   const Sampling sampling = *args.sampling;
+  const int frame = *args.frame;
   float x[Each];
   uint64_t top = 0;
 #pragma unroll
@@ -248,14 +380,14 @@ __global__ void __launch_bounds__(kThreads) pick_kernel(const T* logits, const P
   if (top == kNotFinite || sampling.temperature == 0.0f) {
     if (thread != 0) return;
     *args.code = top == kNotFinite ? 0 : index_of(top);
-    if (top == kNotFinite && *args.failure == 0) *args.failure = 1 + *args.frame * 16 + args.codebook;
+    if (top == kNotFinite && *args.failure == 0) *args.failure = 1 + frame * 16 + args.codebook;
     return;
   }
-  const float scaled_top = logit_of(top) / sampling.temperature;
+  const float top_logit = logit_of(top);
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < Each; ++i) {
-    x[i] = i * kThreads + thread < args.n ? expf(x[i] / sampling.temperature - scaled_top) : 0.0f;
+    x[i] = i * kThreads + thread < args.n ? expf((x[i] - top_logit) / sampling.temperature) : 0.0f;
     sum += x[i];
   }
   const float total = block_total(shared, sum);
@@ -267,16 +399,10 @@ __global__ void __launch_bounds__(kThreads) pick_kernel(const T* logits, const P
     entries.rank[i] = index < args.n ? rank_of(__float_as_uint(probability), index) : 0;
     entries.mass[i] = static_cast<uint64_t>(probability * kOne);
   }
-  if (thread == index_of(top) % kThreads) {
-    const int held = index_of(top) / kThreads;
-#pragma unroll
-    for (int i = 0; i < Each; ++i) {
-      if (i == held) shared.above = (entries.rank[i] | 0xffffffffu) + 1;
-    }
-  }
   const float uniform =
-      draw_uniform(sampling.seed, static_cast<uint32_t>(*args.frame), static_cast<uint32_t>(args.codebook));
-  const int drawn = draw(shared, entries, sampling, uniform);
+      draw_uniform(sampling.seed, static_cast<uint32_t>(frame), static_cast<uint32_t>(args.codebook));
+  const uint32_t top_bits = __float_as_uint(1.0f / total);  // the greatest probability: its exponential is 1
+  const int drawn = draw<kThreads>(shared, entries, sampling, top_bits, uniform);
   if (thread == 0) *args.code = drawn;
 }
 
