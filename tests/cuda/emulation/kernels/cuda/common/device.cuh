@@ -35,6 +35,7 @@ inline void cluster_arrive() {}
 inline void cluster_wait() {}
 
 inline void prefetch_line(const void*) {}
+inline void prefetch_bytes(const void*, int) {}
 
 inline void copy16(void* to, const void* from, bool there) {
   if (there) {
