@@ -117,7 +117,7 @@ bool ModelGenerator::next(std::span<int32_t> codes) {
   std::copy_n(received_.begin(), codes.size(), codes.begin());
   const int32_t failure = received_.back();
   if (failure != 0) {
-    fail("frame ", (failure - 1) / 16, ", codebook ", (failure - 1) % 16,
+    fail("codebook ", (failure - 1) % 16,
          ": expected finite logits, got NaN or infinity; the checkpoint is damaged (--verify names the "
          "tensor)");
   }

@@ -4,8 +4,22 @@
 #include <algorithm>
 
 #include "lib/base/check.h"
+#include "lib/base/error.h"
 
 namespace drama3 {
+namespace {
+
+// Runs a part of a stage; an Error from it begins with the stage's name.
+template <typename Name, typename Body>
+auto in_stage(const Name& name, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(join(name(), ": ", error.what()));
+  }
+}
+
+}  // namespace
 
 Session::Session(FrameGenerator& generator, Vocoder& vocoder, int64_t max_frames)
     : generator_(generator),
@@ -21,7 +35,8 @@ SessionResult Session::run(const SessionRequest& request, std::span<float> pcm, 
   INVARIANT(request.chunks.first > 0 && request.chunks.next > 0, request.chunks.first, ", ",
             request.chunks.next);
 
-  generator_.start(request.prompt, request.sampling, request.max_frames);
+  in_stage([] { return "prompt"; },
+           [&] { generator_.start(request.prompt, request.sampling, request.max_frames); });
   vocoder_.start();
   decoded_ = calling_ = group_end_ = 0;
   int64_t drawn = 0;
@@ -30,7 +45,7 @@ SessionResult Session::run(const SessionRequest& request, std::span<float> pcm, 
     if (request.stop.stop_requested()) return {.frames = decoded_, .finish = Finish::kCancelled};
     const auto frame =
         std::span(codes_).subspan(static_cast<size_t>(drawn * codebooks), static_cast<size_t>(codebooks));
-    if (!generator_.next(frame)) break;
+    if (!in_stage([&] { return join("frame ", drawn); }, [&] { return generator_.next(frame); })) break;
     if (!finish_group(pcm, sink)) return {.frames = decoded_, .finish = Finish::kCancelled};
     if (drawn + 1 < next_group) continue;
     begin_group(drawn + 1);
@@ -53,16 +68,22 @@ void Session::begin_group(int64_t end) {
 void Session::begin_call() {
   const int64_t codebooks = generator_.codebooks();
   calling_ = std::min(group_end_ - decoded_, vocoder_.max_frames_per_call());
-  vocoder_.begin(std::span(codes_).subspan(static_cast<size_t>(decoded_ * codebooks),
-                                           static_cast<size_t>(calling_ * codebooks)));
+  const auto codes = std::span(codes_).subspan(static_cast<size_t>(decoded_ * codebooks),
+                                               static_cast<size_t>(calling_ * codebooks));
+  in_stage([this] { return call_name(); }, [&] { vocoder_.begin(codes); });
+}
+
+std::string Session::call_name() const {
+  return join("codec, frames ", decoded_, " to ", decoded_ + calling_ - 1);
 }
 
 bool Session::finish_group(std::span<float> pcm, const FramesSink& sink) {
   if (decoded_ == group_end_) return true;
   const int64_t samples = vocoder_.samples_per_frame();
   for (;;) {
-    vocoder_.finish(
-        pcm.subspan(static_cast<size_t>(decoded_ * samples), static_cast<size_t>(calling_ * samples)));
+    const auto part =
+        pcm.subspan(static_cast<size_t>(decoded_ * samples), static_cast<size_t>(calling_ * samples));
+    in_stage([this] { return call_name(); }, [&] { vocoder_.finish(part); });
     decoded_ += calling_;
     if (decoded_ == group_end_) return !sink || sink(decoded_);
     begin_call();

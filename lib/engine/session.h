@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "lib/engine/engine.h"
@@ -19,7 +20,7 @@ struct PromptRows {
   std::vector<int32_t> codes;  // [rows, codebooks], read where the id is -1; empty when there is none
 };
 
-// Draws a sequence's frames one after another. Errors name frame and codebook.
+// Draws a sequence's frames one after another. Errors of a draw name the codebook.
 class FrameGenerator {
  public:
   virtual ~FrameGenerator() = default;
@@ -63,7 +64,8 @@ struct SessionResult {
 // Called with the number of frames of PCM that are final; it only rises. Returns false to cancel.
 using FramesSink = std::function<bool(int64_t frames)>;
 
-// Runs one request at a time; owns the code buffer, nothing else. After an error or a cancellation the next
+// Runs one request at a time; owns the code buffer, nothing else. Errors of a stage begin with its name and
+// frames: "prompt: ", "frame 12: ", "codec, frames 5 to 12: ". After an error or a cancellation the next
 // run() starts afresh.
 class Session {
  public:
@@ -83,6 +85,7 @@ class Session {
   bool finish_group(std::span<float> pcm, const FramesSink& sink);
   // Begins the vocoder's next call for the group.
   void begin_call();
+  std::string call_name() const;
 
   FrameGenerator& generator_;
   Vocoder& vocoder_;

@@ -19,21 +19,22 @@ constexpr int64_t kSamples = 4;
 // Codes mix everything seen so far, so a dropped, doubled or reordered call shows in all later frames.
 class FakeGenerator : public FrameGenerator {
  public:
-  int64_t length = 10;  // frames until the end of speech
-  int64_t failing_frame = -1;
+  int64_t length = 10;         // frames until the end of speech
+  int64_t failing_frame = -1;  // -2: the prompt
   int64_t calls = 0;
   std::function<void(int64_t calls)> drawn;  // told of every frame; may be empty
 
   int64_t codebooks() const override { return kCodebooks; }
   void start(const PromptRows& prompt, const Sampling& sampling, int64_t) override {
     history_ = 17 + sampling.seed;
+    if (failing_frame == -2) fail("made to fail");
     for (int32_t id : prompt.ids) mix(static_cast<uint64_t>(id));
     frame_ = 0;
     calls = 0;
   }
   bool next(std::span<int32_t> codes) override {
     ++calls;
-    if (frame_ == failing_frame) fail("frame ", frame_, ": made to fail");
+    if (frame_ == failing_frame) fail("made to fail");
     if (frame_++ == length) return false;
     for (int32_t& code : codes) {
       mix(static_cast<uint64_t>(frame_));
@@ -53,6 +54,7 @@ class FakeVocoder : public Vocoder {
  public:
   bool ahead = false;  // begin() leaves the work to finish(), as a device's would be found done then
   int64_t begun = 0;   // frames since start()
+  int64_t failing_frame = -1;
   int64_t samples_per_frame() const override { return kSamples; }
   int64_t max_frames_per_call() const override { return 4; }
   bool runs_ahead() const override { return ahead; }
@@ -64,7 +66,9 @@ class FakeVocoder : public Vocoder {
   void begin(std::span<const int32_t> codes) override {
     REQUIRE(codes_.empty());  // one call at a time
     codes_.assign(codes.begin(), codes.end());
-    begun += static_cast<int64_t>(codes.size()) / kCodebooks;
+    const auto frames = static_cast<int64_t>(codes.size()) / kCodebooks;
+    if (failing_frame >= begun && failing_frame < begun + frames) fail("made to fail");
+    begun += frames;
   }
   void finish(std::span<float> pcm) override {
     REQUIRE(pcm.size() == codes_.size() / kCodebooks * kSamples);
@@ -212,12 +216,24 @@ TEST_CASE("a sink that returns false cancels") {
   CHECK(rig.generator.calls == 1);
 }
 
+TEST_CASE("an error names its stage and frames") {
+  Rig rig;
+  rig.generator.failing_frame = -2;
+  CHECK_THROWS_WITH_AS(rig.run({.max_frames = 64}), "prompt: made to fail", Error);
+  rig.generator.failing_frame = -1;
+  rig.vocoder.failing_frame = 6;
+  CHECK_THROWS_WITH_AS(rig.run({.max_frames = 64, .chunks = {.first = 1, .next = 4}}),
+                       "codec, frames 5 to 8: made to fail", Error);
+  CHECK(rig.events.back() == 5);
+}
+
 TEST_CASE("an error after the first event is thrown, and the next request gives its usual samples") {
   Rig rig;
   rig.run({.max_frames = 64});
   const std::vector<float> expected = rig.pcm;
   rig.generator.failing_frame = 5;
-  CHECK_THROWS_AS(rig.run({.max_frames = 64, .chunks = {.first = 1, .next = 1}}), Error);
+  CHECK_THROWS_WITH_AS(rig.run({.max_frames = 64, .chunks = {.first = 1, .next = 1}}),
+                       "frame 5: made to fail", Error);
   CHECK(rig.events.back() == 5);
   rig.generator.failing_frame = -1;
   rig.run({.max_frames = 64});
