@@ -12,6 +12,7 @@
 #include "lib/engine/model_generator.h"
 #include "lib/engine/stage_timer.h"
 #include "lib/engine/tokenizer_file.h"
+#include "lib/engine/worker_engine.h"
 #include "lib/text/limits.h"
 #include "lib/text/marks.h"
 #include "lib/text/prompt.h"
@@ -186,7 +187,8 @@ const char* finish_name(Finish finish) {
 }
 
 std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
-  return std::make_unique<ModelEngine>(options);
+  const auto open = [&]() -> std::unique_ptr<Engine> { return std::make_unique<ModelEngine>(options); };
+  return names_cuda(options.device) ? open_on_worker(open) : open();
 }
 
 std::vector<std::vector<int32_t>> prompt_tokens(const std::string& model, const std::string& text) {

@@ -127,8 +127,9 @@ struct EngineInfo {
   double load_seconds = 0.0;
 };
 
-// A loaded checkpoint on one device, speaking one request at a time. Throws Error (lib/base/error.h, a
-// std::runtime_error) whose sentence names what was wrong; after an error the next request starts afresh.
+// A loaded checkpoint on one device, speaking one request at a time; on a CUDA device, by a thread of its
+// own, so that any thread may call it. Throws Error (lib/base/error.h, a std::runtime_error) whose sentence
+// names what was wrong; after an error the next request starts afresh.
 class Engine {
  public:
   static std::unique_ptr<Engine> open(const EngineOptions& options);
