@@ -10,7 +10,7 @@ archive=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 
 programs="tests/cuda/test_cuda tests/cuda/cuda_frame_bench tests/cuda/cuda_load_bench tests/synthetic/make_synthetic
-  apps/drama3-oracle"
+  apps/drama3-oracle apps/drama3-say"
 
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache

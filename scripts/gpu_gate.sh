@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command of at most eight minutes once the programs are there: builds them (or
-# takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, layers of full size, the
-# frame benchmark, PyTorch beside it, compute-sanitizer and the load benchmark, and writes report.json and report.md.
+# takes a bundle of scripts/gpu_bundle.sh), runs the CUDA tests, the oracle on the golden data, drama3-say, layers of full
+# size, the frame benchmark, PyTorch beside it, compute-sanitizer and the load benchmark, and writes report.json and report.md.
 # Usage: scripts/gpu_gate.sh [--bundle FILE.tar.gz|FOLDER] [--out FOLDER] [--only STEP,STEP,...] [--seconds N]
 set -u
 cd "$(dirname "$0")/.."
@@ -24,11 +24,11 @@ out=$(cd "$out" && pwd)
 if [ -z "$bundle" ]; then
   cmake -S . -B build/gpu -DCMAKE_BUILD_TYPE=Release -DDRAMA3_CUDA=ON || exit 1
   cmake --build build/gpu --parallel "$(nproc)" \
-    --target test_cuda cuda_frame_bench cuda_load_bench make_synthetic drama3-oracle || exit 1
+    --target test_cuda cuda_frame_bench cuda_load_bench make_synthetic drama3-oracle drama3-say || exit 1
   bundle=build/gpu/programs
   mkdir -p "$bundle"
   for program in tests/cuda/{test_cuda,cuda_frame_bench,cuda_load_bench} tests/synthetic/make_synthetic \
-    apps/drama3-oracle; do
+    apps/drama3-oracle apps/drama3-say; do
     ln -sf "$PWD/build/gpu/$program" "$bundle/"
   done
   git describe --always --dirty --abbrev=12 >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
@@ -68,6 +68,7 @@ clocks=(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperat
 step tests 120 "$tests" -tce="*full size*"
 step oracle 60 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device cuda \
   --json "$out/oracle.json"
+step say 40 python3 tests/cuda/say_test.py "$bundle/drama3-say" "$bundle/drama3-say" corpus/voice-mini
 step record_ops 20 "$oracle" --reference "$DRAMA3_GOLDEN" --model "$DRAMA3_GOLDEN/tiny" --device ref \
   --stage tokenizer --dump "$out/recorded_ops"
 step ops 20 "$oracle" --reference "$out/recorded_ops" --model "$DRAMA3_GOLDEN/tiny" --device cuda --op all \

@@ -9,26 +9,34 @@ using namespace drama3::cuda_test;
 
 namespace {
 
-constexpr int kFrames = 12;
-
-// Whole frames take minutes on fibers.
+// A prompt row or a frame takes most of a second on fibers.
 #ifdef DRAMA3_EMULATED
-constexpr bool kSlow = true;
+constexpr int kFrames = 3;
+constexpr int kPromptRows = 3;
+const std::vector<float> kTemperatures = {1.0f};
+const std::vector<int64_t> kGroups = {1};
 #else
-constexpr bool kSlow = false;
+constexpr int kFrames = 12;
+constexpr int kPromptRows = 40;
+const std::vector<float> kTemperatures = {1.0f, 0.0f};
+const std::vector<int64_t> kGroups = {1, 3, 4, 12};
 #endif
+
+PromptRows short_prompt() {
+  PromptRows prompt;
+  for (int32_t i = 0; i < kPromptRows; ++i) prompt.ids.push_back(i * 17 % 700);
+  return prompt;
+}
 
 // The codes of the first frames that a prompt gives.
 std::vector<int32_t> frames_of(const CudaOptions& options, const Sampling& sampling,
                                int64_t* grown = nullptr) {
   Tiny tiny(options);
   ModelGenerator generator(*tiny.ops, generator_parts(tiny.model), 128);
-  PromptRows prompt;
-  for (int32_t i = 0; i < 40; ++i) prompt.ids.push_back(i * 17 % 700);
   std::vector<int32_t> all;
   for (int request = 0; request < 2; ++request) {  // the second one replays from its first frame on
     all.clear();
-    generator.start(prompt, sampling, kFrames);
+    generator.start(short_prompt(), sampling, kFrames);
     const int64_t before = cuda_counters(*tiny.ops).allocations;
     for (int f = 0; f < kFrames; ++f) {
       std::vector<int32_t> codes(10);
@@ -45,28 +53,29 @@ std::vector<float> speech_of(Tiny& tiny, ModelGenerator& generator, Ops& codec_q
   CodecVocoder vocoder(codec_queue, tiny.model.codec, {.frames_per_call = 8, .frames = kFrames});
   Session session(generator, vocoder, kFrames);
   std::vector<float> pcm(static_cast<size_t>(kFrames * vocoder.samples_per_frame()));
-  SessionRequest request{
-      .sampling = {.seed = 7}, .max_frames = kFrames, .chunks = {.first = 1, .next = group}};
-  for (int32_t i = 0; i < 40; ++i) request.prompt.ids.push_back(i * 17 % 700);
-  session.run(request, pcm, {});
+  session.run({.prompt = short_prompt(),
+               .sampling = {.seed = 7},
+               .max_frames = kFrames,
+               .chunks = {.first = 1, .next = group}},
+              pcm, {});
   return pcm;
 }
 
 }  // namespace
 
 TEST_CASE("cuda: a codec beside the frames gives the samples of one that waits its turn" *
-          doctest::skip(kSlow || no_device())) {
+          doctest::skip(no_device())) {
   Tiny tiny;
   ModelGenerator generator(*tiny.ops, generator_parts(tiny.model), 128);
   const std::vector<float> expected = speech_of(tiny, generator, *tiny.ops, 4);
-  for (const int64_t group : {1, 3, 4, 12}) {
+  for (const int64_t group : kGroups) {
     CHECK(same_bits(speech_of(tiny, generator, tiny.ops->beside(), group), expected));
   }
 }
 
 TEST_CASE("cuda: recorded and plain, merged and single steps draw the same codes, and allocate nothing" *
-          doctest::skip(kSlow || no_device())) {
-  for (const float temperature : {1.0f, 0.0f}) {
+          doctest::skip(no_device())) {
+  for (const float temperature : kTemperatures) {
     const Sampling sampling{.temperature = temperature, .top_p = 0.9f, .top_k = 0, .seed = 7};
     int64_t grown = -1;
     const std::vector<int32_t> codes = frames_of({}, sampling, &grown);
