@@ -2,6 +2,7 @@
 #include "lib/engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "lib/base/error.h"
@@ -24,12 +25,16 @@ namespace {
 
 constexpr int64_t kFramesPerDecode = 8;  // of one codec call
 constexpr int64_t kDefaultRows = 4096;   // rows that the caches hold
+constexpr double kShortestShare =
+    1.0 / 8;  // of the expected seconds, below which an ended piece is no speech
 
 // The checkpoint's generation_config.json, or the built-in values.
 GenerationConfig read_generation_config(const CheckpointFolder& folder) {
   if (!folder.has("generation_config.json")) return {};
   return parse_generation_config(JsonDocument::read(folder.file("generation_config.json"), kConfigLimits));
 }
+
+double tenths(double seconds) { return std::round(seconds * 10.0) / 10.0; }
 
 class ModelEngine final : public Engine {
  public:
@@ -103,11 +108,6 @@ SpeechResult ModelEngine::speak(const SpeechRequest& request, const SpeechSink& 
     }
     speak_piece(speaking, pieces[i], i, pieces.size());
   }
-  if (speaking.result.frames == 0 && speaking.result.finish == Finish::kStop) {
-    fail(
-        "text: expected speech, got none: the model ended before the first frame; try another seed or "
-        "temperature");
-  }
   speaking.result.samples = speaking.result.frames * info_.samples_per_frame;
   speaking.result.compute_seconds = speaking.watch.seconds() - speaking.sink_seconds;
   return std::move(speaking.result);
@@ -137,18 +137,25 @@ void ModelEngine::speak_piece(Speaking& speaking, const TextPiece& piece, size_t
 
   const auto samples_needed = static_cast<size_t>(request.max_frames * info_.samples_per_frame);
   if (pcm_.size() < samples_needed) pcm_.resize(samples_needed);
-  const double expected_frames = expected_seconds(piece.text) * static_cast<double>(info_.sample_rate) /
-                                 static_cast<double>(info_.samples_per_frame);
+  const double seconds_per_frame =
+      static_cast<double>(info_.samples_per_frame) / static_cast<double>(info_.sample_rate);
+  const double expected = expected_seconds(piece.text);
   int64_t reported = 0;
   const SessionResult session = session_->run(request, pcm_, [&](int64_t frames) {
     const auto begin = static_cast<size_t>(reported * info_.samples_per_frame);
     const auto end = static_cast<size_t>(frames * info_.samples_per_frame);
     reported = frames;
-    const double progress = std::min(1.0, static_cast<double>(frames) / expected_frames);
+    const double progress = std::min(1.0, static_cast<double>(frames) * seconds_per_frame / expected);
     return report(
         speaking, std::span(pcm_).subspan(begin, end - begin),
         {.frames = result.frames + frames, .piece = index, .pieces = count, .piece_progress = progress});
   });
+  const double seconds = static_cast<double>(session.frames) * seconds_per_frame;
+  if (session.finish == Finish::kStop && seconds < kShortestShare * expected) {
+    fail("piece ", index + 1, " of ", count, ": expected about ", tenths(expected), " s of speech, got ",
+         tenths(seconds), ": the model ended it at frame ", session.frames,
+         "; try another seed or temperature");
+  }
   spoken.frames = session.frames;
   spoken.finish = session.finish;
   result.frames += session.frames;

@@ -55,6 +55,23 @@ TEST_CASE("a request gives whole frames, the same again, and others for another 
   CHECK(speak(*engine, other).samples != first.samples);
 }
 
+TEST_CASE("a piece that ends implausibly early is an error, and the next request gives its usual samples") {
+  const auto engine = Engine::open({.model = kTiny, .device = "cpu"});
+  SpeechRequest request = request_of("The ferry leaves at six and the last one back is at ten.", 10);
+  request.sampling = engine->default_sampling();
+  request.seed = 41;
+  const std::vector<float> usual = speak(*engine, request).samples;
+  CHECK(usual.size() == 10 * 2048);
+  request.seed = 40;  // at which this random checkpoint ends after two frames
+  CHECK_THROWS_WITH_AS(
+      speak(*engine, request),
+      "piece 1 of 1: expected about 3.2 s of speech, got 0.1: the model ended it at frame 2; "
+      "try another seed or temperature",
+      Error);
+  request.seed = 41;
+  CHECK(speak(*engine, request).samples == usual);
+}
+
 TEST_CASE("chunk policy and threads do not change a sample") {
   const auto engine = Engine::open({.model = kTiny, .device = "cpu", .threads = 1});
   SpeechRequest request = request_of("Chunks are only how it is handed over.", 20);
