@@ -47,8 +47,10 @@ void Messages::detail(std::string_view sentence) const {
   if (verbosity_ == Verbosity::kVerbose) write_stderr(tool_ + ": note: " + on_one_line(sentence) + "\n");
 }
 
-void Messages::line(std::string_view text) const {
-  if (verbosity_ != Verbosity::kQuiet) write_stderr(on_one_line(text) + "\n");
+void Messages::line(std::string_view text) const { write_stderr(spelled_line(text)); }
+
+std::string Messages::spelled_line(std::string_view text) const {
+  return verbosity_ == Verbosity::kQuiet ? "" : on_one_line(text) + "\n";
 }
 
 }  // namespace drama3

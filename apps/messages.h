@@ -26,6 +26,8 @@ class Messages {
   void detail(std::string_view sentence) const;
   // A line without the tool's name, unless quiet.
   void line(std::string_view text) const;
+  // What line() writes, for later.
+  std::string spelled_line(std::string_view text) const;
 
   const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -133,28 +133,35 @@ void warn(const SayReport& report, Messages& messages) {
   }
 }
 
-// The JSON report, opened and spelled before the audio is in place, so that writing it needs no memory.
+// The JSON report: a file of it is whole before the audio is in place and then only moves into its own, so
+// that both are there or neither; a pipe or device is opened after the audio's, as its reader may wait for
+// that.
 class JsonSpool {
  public:
   JsonSpool(const OutputTarget& audio, const OutputTarget& target, std::string document)
-      : document_(std::move(document)) {
-    const bool beside_audio =
-        target.kind == OutputKind::kStandardOutput && audio.kind == OutputKind::kStandardOutput;
-    if (!beside_audio) file_.emplace(target);
+      : target_(target),
+        document_(std::move(document)),
+        beside_audio_(target.kind == OutputKind::kStandardOutput &&
+                      audio.kind == OutputKind::kStandardOutput) {
+    if (target.kind != OutputKind::kReplaced) return;
+    file_.emplace(target);
+    file_->write(document_);
+    file_->settle();
   }
 
   void finish() {
-    if (!file_) {
-      write_stderr(document_);
-      return;
-    }
-    file_->write(document_);
-    file_->commit();
+    if (file_) return file_->commit();
+    if (beside_audio_) return write_stderr(document_);
+    OutputFile direct(target_);
+    direct.write(document_);
+    direct.commit();
   }
 
  private:
+  OutputTarget target_;
   std::string document_;
-  std::optional<OutputFile> file_;  // none: standard error, because standard output has the audio
+  bool beside_audio_;  // standard output has the audio: the report goes to standard error
+  std::optional<OutputFile> file_;
 };
 
 void print_stages(const StageSeconds& stages, const Messages& messages) {
@@ -188,14 +195,15 @@ int say(const CommandLine& command, Messages& messages) {
   warn(report, messages);
   report.warnings = messages.warnings();
   print_stages(report.speech.stages, messages);
-  const std::string closing = on_one_line(closing_line(report)) + "\n";
+  const std::string closing = messages.spelled_line(closing_line(report));
   std::optional<JsonSpool> json;
   if (options.json) json.emplace(target, json_target, json_report(report));
 
-  // Once the audio is in place, nothing allocates: whoever is told of a failure finds the old file.
+  // Once the audio is in place, nothing allocates and no file is written: whoever is told of a failure finds
+  // the old files.
   spool.finish();
   if (json) json->finish();
-  if (messages.verbosity() != Verbosity::kQuiet) write_stderr(closing);
+  write_stderr(closing);
   return report.speech.finish == Finish::kLength ? kExitCutAtLimit : kExitDone;
 }
 

@@ -180,13 +180,18 @@ void OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-void OutputFile::commit() {
+void OutputFile::settle() {
+  if (fd_ < 0) return;
   if (seekable_ && sys::fsync(fd_) != 0) fail_writing("sync it");
   if (target_.kind == OutputKind::kStandardOutput) return;
   const int fd = fd_;
   fd_ = -1;
   if (sys::close(fd) != 0) fail_writing("close it");
-  if (target_.kind == OutputKind::kDirect) return;
+}
+
+void OutputFile::commit() {
+  settle();
+  if (target_.kind != OutputKind::kReplaced) return;
   if (sys::rename(partial_.c_str(), target_.path.c_str()) != 0)
     fail_writing("move the finished file into place");
   forget_unfinished(slot_);

@@ -59,7 +59,9 @@ class OutputFile {
   bool seekable() const { return seekable_; }
   // Bytes appended so far.
   uint64_t size() const { return size_; }
-  // Syncs, closes and moves the file into its place.
+  // Syncs and closes, so that all that is left for commit() is the move.
+  void settle();
+  // Settles, and moves the file into its place.
   void commit();
 
  private:
