@@ -2,7 +2,7 @@
 # Builds the CUDA programs that gpu_gate.sh runs and packs them, stripped, with the libraries they need, for
 # a machine that has a GPU but not this project's packages.
 # Usage: scripts/gpu_bundle.sh FILE.tar.gz
-#   CUDAARCHS chooses the architectures (default 90-real). On the other machine, in a checkout with tests/data:
+#   CUDAARCHS chooses the architectures (default 90-real). On the other machine, in a checkout:
 #   scripts/gpu_gate.sh --bundle FILE.tar.gz
 set -euo pipefail
 [ $# -eq 1 ] || { echo "gpu_bundle: error: expected one FILE.tar.gz, got $# arguments" >&2; exit 2; }

@@ -50,7 +50,7 @@ class CudaOps final : public Ops {
   void synchronize() override;
   int64_t free_bytes() const override;
   bool weights_in_place() const override { return false; }
-  int64_t loading_bytes() const override { return StagingRing::bytes(); }
+  int64_t loading_bytes() const override { return StagingRing::device_bytes(); }
   void run_step(int key, const std::function<void()>& step) override;
 
   View prepare_vector(const View& stored, float add) override;

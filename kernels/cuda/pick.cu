@@ -387,7 +387,8 @@ __global__ void __launch_bounds__(kThreads) pick_kernel(const T* logits, const P
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < Each; ++i) {
-    x[i] = i * kThreads + thread < args.n ? expf((x[i] - top_logit) / sampling.temperature) : 0.0f;
+    x[i] =
+        i * kThreads + thread < args.n ? fminf(expf((x[i] - top_logit) / sampling.temperature), 1.0f) : 0.0f;
     sum += x[i];
   }
   const float total = block_total(shared, sum);

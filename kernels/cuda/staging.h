@@ -40,10 +40,8 @@ class StagingRing {
   // Returns when every use is done; closes the files, ends the threads and gives the memory of the slots
   // back, until the next pass().
   void finish();
-  // Device and pinned bytes of all slots.
-  static int64_t bytes() {
-    return kSlots * (kPinnedBytes + kDeviceBytes) + static_cast<int64_t>(kDirectAlignment);
-  }
+  // Device memory of all slots.
+  static int64_t device_bytes() { return kSlots * kDeviceBytes; }
 
   ReadCounts counts() { return reader_.counts(); }
 

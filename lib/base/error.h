@@ -9,7 +9,8 @@
 namespace drama3 {
 
 // Bad input, file or device: a sentence "WHAT: expected X, got Y; REMEDY" that names file and item.
-// Thrown in text, store, audio, engine and device code; caught only in main, and where a stage adds its name.
+// Thrown in text, store, audio, engine and device code; caught only in main, where a stage adds its name,
+// and where it passes from one thread to another.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& sentence) : std::runtime_error(sentence) {}

@@ -128,10 +128,6 @@ std::vector<DeviceInfo> list_devices() {
   return devices;
 }
 
-bool names_cuda(const std::string& device) {
-  return device.starts_with("cuda") || (device == "auto" && !list_cuda_devices().empty());
-}
-
 Backend open_backend(const std::string& device, int threads) {
   if (device == "cpu") return open_cpu(threads);
   if (device == "ref") {

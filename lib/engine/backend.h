@@ -22,9 +22,6 @@ struct Backend {
 // usable; auto falls back to the CPU and says why.
 Backend open_backend(const std::string& device, int threads);
 
-// Whether open_backend() would take a CUDA device for this name, or refuse it as one.
-bool names_cuda(const std::string& device);
-
 // Physical cores within the process's affinity mask and cgroup quota, at least 1.
 int default_threads();
 

@@ -25,8 +25,6 @@ namespace {
 
 constexpr int64_t kFramesPerDecode = 8;  // of one codec call
 constexpr int64_t kDefaultRows = 4096;   // rows that the caches hold
-constexpr double kShortestShare =
-    1.0 / 8;  // of the expected seconds, below which an ended piece is no speech
 
 // The checkpoint's generation_config.json, or the built-in values.
 GenerationConfig read_generation_config(const CheckpointFolder& folder) {
@@ -120,6 +118,7 @@ void ModelEngine::speak_piece(Speaking& speaking, const TextPiece& piece, size_t
   if (!piece.has_speech) return;
 
   SessionRequest request;
+  if (count > 1) request.name = join("piece ", index + 1, " of ", count, ", ");
   request.prompt.ids = build_prompt(model_->tokenizer, piece.text, {}, piece.speaker);
   spoken.text_tokens = static_cast<int64_t>(request.prompt.ids.size());
   request.max_frames = std::min(generation_.piece_frames, info_.max_rows - spoken.text_tokens);
@@ -151,7 +150,7 @@ void ModelEngine::speak_piece(Speaking& speaking, const TextPiece& piece, size_t
         {.frames = result.frames + frames, .piece = index, .pieces = count, .piece_progress = progress});
   });
   const double seconds = static_cast<double>(session.frames) * seconds_per_frame;
-  if (session.finish == Finish::kStop && seconds < kShortestShare * expected) {
+  if (session.finish == Finish::kStop && (session.frames == 0 || seconds < shortest_seconds(piece.text))) {
     fail("piece ", index + 1, " of ", count, ": expected about ", tenths(expected), " s of speech, got ",
          tenths(seconds), ": the model ended it at frame ", session.frames,
          "; try another seed or temperature");
@@ -195,7 +194,8 @@ const char* finish_name(Finish finish) {
 
 std::unique_ptr<Engine> Engine::open(const EngineOptions& options) {
   const auto open = [&]() -> std::unique_ptr<Engine> { return std::make_unique<ModelEngine>(options); };
-  return names_cuda(options.device) ? open_on_worker(open) : open();
+  const bool on_host = options.device == "cpu" || options.device == "ref";
+  return on_host ? open() : open_on_worker(open);
 }
 
 std::vector<std::vector<int32_t>> prompt_tokens(const std::string& model, const std::string& text) {

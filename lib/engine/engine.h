@@ -81,7 +81,7 @@ struct SpeechEvent {
   double piece_progress = 0.0;     // share of the piece's expected frames, for a progress bar
 };
 
-// Returns false to cancel; called between frames on the caller's thread.
+// Returns false to cancel; called between frames on the caller's thread. It must not call the engine.
 using SpeechSink = std::function<bool(const SpeechEvent&)>;
 
 // One piece of a long text; the pieces' texts joined equal the request's cleaned text.
@@ -92,7 +92,8 @@ struct PieceResult {
   Finish finish = Finish::kStop;
 };
 
-// Wall seconds spent in each stage.
+// Wall seconds that the engine's thread spent in each stage; on a CUDA device, where stages run beside one
+// another, in enqueueing and waiting.
 struct StageSeconds {
   double prompt = 0.0;
   double backbone = 0.0;
@@ -127,9 +128,9 @@ struct EngineInfo {
   double load_seconds = 0.0;
 };
 
-// A loaded checkpoint on one device, speaking one request at a time; on a CUDA device, by a thread of its
-// own, so that any thread may call it. Throws Error (lib/base/error.h, a std::runtime_error) whose sentence
-// names what was wrong; after an error the next request starts afresh.
+// A loaded checkpoint on one device, speaking one request at a time; unless the device is
+// named cpu or ref, by a thread of its own, so that any thread may call it. Throws Error (lib/base/error.h, a
+// std::runtime_error) whose sentence names what was wrong; after an error the next request starts afresh.
 class Engine {
  public:
   static std::unique_ptr<Engine> open(const EngineOptions& options);

@@ -72,12 +72,12 @@ int64_t sequence_bytes(const ModelConfig& config, DType activation_type, int64_t
 }
 
 void check_memory(const Ops& ops, int64_t weight_bytes, int64_t state_bytes) {
-  const int64_t needed = state_bytes + (ops.weights_in_place() ? 0 : weight_bytes + ops.loading_bytes());
+  const int64_t needed =
+      ops.weights_in_place() ? state_bytes : weight_bytes + std::max(state_bytes, ops.loading_bytes());
   const int64_t free = ops.free_bytes();
   if (needed <= free) return;
-  fail("memory of device ", ops.name(), ": expected ", needed,
-       " free bytes for weights, their loading and caches, got ", free,
-       "; free some, lower the number of rows, or take another device");
+  fail("memory of device ", ops.name(), ": expected ", needed, " free bytes for weights and caches, got ",
+       free, "; free some, lower the number of rows, or take another device");
 }
 
 Model::Model(Ops& ops, const std::string& path, const LoadOptions& options)

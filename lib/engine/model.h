@@ -25,8 +25,8 @@ struct LoadOptions {
 // Bytes that one sequence of `rows` rows takes on a backend: caches and state of backbone and tower.
 int64_t sequence_bytes(const ModelConfig& config, DType activation_type, int64_t rows);
 
-// Error with both numbers when a backend has no room for so many bytes of weights (where it copies them, with
-// what they pass through) and state.
+// Error with both numbers when a backend has no room for so many bytes of weights (where it copies them) and
+// state, which comes when what weights pass through is gone.
 void check_memory(const Ops& ops, int64_t weight_bytes, int64_t state_bytes);
 
 // Weights may lie in the mapped files, so the files live as long as the model; `ops` outlives it.

@@ -7,19 +7,15 @@
 #include "lib/base/error.h"
 
 namespace drama3 {
-namespace {
 
-// Runs a part of a stage; an Error from it begins with the stage's name.
 template <typename Name, typename Body>
-auto in_stage(const Name& name, const Body& body) {
+auto Session::in_stage(const Name& name, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(join(name(), ": ", error.what()));
+    throw Error(join(name_, name(), ": ", error.what()));
   }
 }
-
-}  // namespace
 
 Session::Session(FrameGenerator& generator, Vocoder& vocoder, int64_t max_frames)
     : generator_(generator),
@@ -35,6 +31,7 @@ SessionResult Session::run(const SessionRequest& request, std::span<float> pcm, 
   INVARIANT(request.chunks.first > 0 && request.chunks.next > 0, request.chunks.first, ", ",
             request.chunks.next);
 
+  name_ = request.name;
   in_stage([] { return "prompt"; },
            [&] { generator_.start(request.prompt, request.sampling, request.max_frames); });
   vocoder_.start();

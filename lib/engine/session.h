@@ -7,6 +7,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/engine/engine.h"
@@ -49,6 +50,7 @@ class Vocoder {
 };
 
 struct SessionRequest {
+  std::string name;  // begins its errors, as in "piece 2 of 7, "; may be empty
   PromptRows prompt;
   Sampling sampling;
   int64_t max_frames = 0;
@@ -85,11 +87,15 @@ class Session {
   bool finish_group(std::span<float> pcm, const FramesSink& sink);
   // Begins the vocoder's next call for the group.
   void begin_call();
+  // Runs a part of the stage that `name` gives; an Error from it begins with request and stage.
+  template <typename Name, typename Body>
+  auto in_stage(const Name& name, const Body& body);
   std::string call_name() const;
 
   FrameGenerator& generator_;
   Vocoder& vocoder_;
   std::vector<int32_t> codes_;  // [max_frames, codebooks]
+  std::string_view name_;       // of the request under way
   int64_t decoded_ = 0;         // frames whose samples are final
   int64_t calling_ = 0;         // frames of the vocoder's call under way, from decoded_ on
   int64_t group_end_ = 0;       // of the group under way; decoded_ when there is none

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "lib/base/check.h"
+
 namespace drama3 {
 namespace {
 
@@ -33,13 +35,15 @@ Worker::~Worker() {
 }
 
 void Worker::run(const std::function<void()>& task) {
+  INVARIANT(caller_.load() != std::this_thread::get_id(), "a call from within a sink");
   const std::lock_guard turn(turn_);
+  caller_ = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   task_ = &task;
   changed_.notify_all();
   for (;;) {
     changed_.wait(lock, [this] { return task_ == nullptr || call_ != nullptr; });
-    if (task_ == nullptr) return rethrow(task_error_);
+    if (task_ == nullptr) break;
     lock.unlock();
     std::exception_ptr error = error_of(*call_);
     lock.lock();
@@ -47,6 +51,8 @@ void Worker::run(const std::function<void()>& task) {
     call_ = nullptr;
     changed_.notify_all();
   }
+  caller_ = std::thread::id();
+  rethrow(task_error_);
 }
 
 void Worker::on_caller(const std::function<void()>& call) {

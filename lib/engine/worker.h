@@ -1,6 +1,7 @@
 // One thread that runs tasks for callers who wait, and can call back to the caller it works for.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -26,7 +27,8 @@ class Worker {
  private:
   void work();
 
-  std::mutex turn_;  // held by the caller whose task runs
+  std::mutex turn_;                        // held by the caller whose task runs
+  std::atomic<std::thread::id> caller_{};  // that caller
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()>* task_ = nullptr;  // until it is done

@@ -1,5 +1,5 @@
-// An engine all of whose work is done by one thread of its own, whichever threads call it: a device's context
-// belongs to that thread.
+// An engine all of whose work is done by one thread of its own, whichever threads call it: which device is
+// current is a thread's own state.
 #pragma once
 
 #include <functional>

@@ -132,7 +132,7 @@ class Ops {
   // there.
   virtual int64_t free_bytes() const = 0;
   virtual bool weights_in_place() const = 0;
-  // Bytes that weights pass through on their way, gone once they are prepared.
+  // Bytes of this backend's memory that weights pass through on their way, gone once they are prepared.
   virtual int64_t loading_bytes() const { return 0; }
   // Runs a step that makes the same calls each time; a device may record it at the first call and replay it.
   // `key` names the step within this Ops; views and scalars baked into it must not change between calls.

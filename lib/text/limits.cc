@@ -23,6 +23,7 @@ constexpr double kSecondsPerDigit = 0.30;
 constexpr double kSecondsPerLetter = 0.068;
 constexpr double kSecondsPerStop = 0.25;
 constexpr double kSecondsAtLeast = 0.3;
+constexpr double kShortestShare = 0.1;
 
 bool is_ideograph(int32_t point) {
   return (point >= 0x3400 && point <= 0x9fff) || (point >= 0xf900 && point <= 0xfaff) ||
@@ -33,7 +34,7 @@ bool is_kana(int32_t point) { return point >= 0x3041 && point <= 0x30ff; }
 
 bool is_hangul(int32_t point) { return point >= 0xac00 && point <= 0xd7a3; }
 
-double seconds_of(int32_t point) {
+double seconds_of(int32_t point, double seconds_per_stop) {
   if (is_ideograph(point)) return kSecondsPerIdeograph;
   if (is_kana(point)) return kSecondsPerKana;
   if (is_hangul(point)) return kSecondsPerHangul;
@@ -43,10 +44,28 @@ double seconds_of(int32_t point) {
     case UTF8PROC_CATEGORY_NO:
       return kSecondsPerDigit;
     case UTF8PROC_CATEGORY_PO:  // full stops, commas and their like
-      return kSecondsPerStop;
+      return seconds_per_stop;
     default:
       return is_speakable(point) ? kSecondsPerLetter : 0.0;
   }
+}
+
+// Seconds of what is read out, each stop counted as so many.
+double seconds_read_out(std::string_view text, double seconds_per_stop) {
+  const std::vector<Mark> marks = find_marks(text);
+  auto mark = marks.begin();
+  double seconds = 0.0;
+  for (size_t i = 0; i < text.size();) {
+    while (mark != marks.end() && (mark->begin < i || mark->kind == MarkKind::kWhisper)) ++mark;
+    if (mark != marks.end() && mark->begin == i) {  // speaker tags and directions are not read out
+      i = mark->end;
+      continue;
+    }
+    const CodePoint point = code_point_at(text, i);
+    seconds += seconds_of(point.value, seconds_per_stop);
+    i += point.bytes;
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -71,21 +90,10 @@ int64_t count_words(std::string_view text) {
 }
 
 double expected_seconds(std::string_view text) {
-  const std::vector<Mark> marks = find_marks(text);
-  auto mark = marks.begin();
-  double seconds = 0.0;
-  for (size_t i = 0; i < text.size();) {
-    while (mark != marks.end() && (mark->begin < i || mark->kind == MarkKind::kWhisper)) ++mark;
-    if (mark != marks.end() && mark->begin == i) {  // speaker tags and directions are not read out
-      i = mark->end;
-      continue;
-    }
-    const CodePoint point = code_point_at(text, i);
-    seconds += seconds_of(point.value);
-    i += point.bytes;
-  }
-  return std::max(seconds, kSecondsAtLeast);
+  return std::max(seconds_read_out(text, kSecondsPerStop), kSecondsAtLeast);
 }
+
+double shortest_seconds(std::string_view text) { return kShortestShare * seconds_read_out(text, 0.0); }
 
 int64_t words_in_seconds(double seconds) { return static_cast<int64_t>(seconds * kWordsPerSecond); }
 

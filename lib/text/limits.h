@@ -13,6 +13,10 @@ int64_t count_words(std::string_view text);
 // Estimated seconds of speech at a calm reading speed, for progress bars and runaway checks; at least 0.3.
 double expected_seconds(std::string_view text);
 
+// Seconds in which nobody speaks the text: a tenth of what its letters, digits and characters should take.
+// Stops and marks, however many, count nothing.
+double shortest_seconds(std::string_view text);
+
 // About how many English words fit into so many seconds of speech, for messages about limits.
 int64_t words_in_seconds(double seconds);
 

@@ -63,6 +63,7 @@ std::vector<float> speech_of(Tiny& tiny, ModelGenerator& generator, Ops& codec_q
 
 }  // namespace
 
+// On fibers, where launches run at once, only a device tells whether an order between the queues is missing.
 TEST_CASE("cuda: a codec beside the frames gives the samples of one that waits its turn" *
           doctest::skip(no_device())) {
   Tiny tiny;

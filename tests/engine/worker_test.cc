@@ -2,10 +2,12 @@
 // turn.
 #include <doctest/doctest.h>
 
-#include <atomic>
+#include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/engine/worker_engine.h"
@@ -17,8 +19,6 @@ namespace {
 // What a FakeEngine saw, which outlives it.
 struct Seen {
   std::set<std::thread::id> threads;
-  std::atomic<int> speaking{0};
-  bool together = false;
 };
 
 class FakeEngine final : public Engine {
@@ -35,11 +35,9 @@ class FakeEngine final : public Engine {
   // As many events as the text has bytes, until one is refused.
   SpeechResult speak(const SpeechRequest& request, const SpeechSink& sink) override {
     seen_.threads.insert(std::this_thread::get_id());
-    if (++seen_.speaking > 1) seen_.together = true;
     SpeechResult result;
     const auto length = static_cast<int64_t>(request.text.size());
     while (result.frames < length && (!sink || sink({.frames = result.frames + 1}))) ++result.frames;
-    --seen_.speaking;
     if (request.text == "fail") fail("frame 4: made to fail");
     return result;
   }
@@ -85,24 +83,32 @@ TEST_CASE("errors of opening, speaking and sinks reach the caller, and the next 
   CHECK(engine->speak({.text = "abc"}, [](const SpeechEvent&) { return true; }).frames == 3);
 }
 
-TEST_CASE("callers of several threads take turns") {
+TEST_CASE("callers of several threads take turns, a whole request each") {
+  constexpr int kCallers = 4, kRequests = 50, kEvents = 3;
   Seen seen;
   const auto engine = open_on_worker([&] { return std::make_unique<FakeEngine>(seen); });
-  std::atomic<int64_t> frames{0};
+  std::mutex mutex;
+  std::vector<std::thread::id> sinks;  // of all events, in order
   std::vector<std::thread> callers;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&] {
-      const std::thread::id mine = std::this_thread::get_id();
-      for (int n = 0; n < 50; ++n) {
-        frames += engine
-                      ->speak({.text = "abc"},
-                              [&](const SpeechEvent&) { return std::this_thread::get_id() == mine; })
-                      .frames;
+      for (int n = 0; n < kRequests; ++n) {
+        engine->speak({.text = std::string(kEvents, 'a')}, [&](const SpeechEvent&) {
+          const std::lock_guard lock(mutex);
+          sinks.push_back(std::this_thread::get_id());
+          return true;
+        });
       }
     });
   }
+  std::map<std::thread::id, int> wanted;
+  for (std::thread& caller : callers) wanted[caller.get_id()] = kRequests * kEvents;
   for (std::thread& caller : callers) caller.join();
-  CHECK(frames == 4 * 50 * 3);
-  CHECK_FALSE(seen.together);
+  REQUIRE(sinks.size() == kCallers * kRequests * kEvents);
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    CHECK(sinks[i] == sinks[i / kEvents * kEvents]);
+    --wanted[sinks[i]];
+  }
+  for (const auto& [thread, left] : wanted) CHECK(left == 0);
   CHECK(seen.threads.size() == 1);
 }

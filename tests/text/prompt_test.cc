@@ -161,4 +161,7 @@ TEST_CASE("words are counted and seconds are estimated") {
   CHECK(seconds < 0.20 * 56);
   CHECK(expected_seconds("[a very long direction that nobody reads out] Hi") == expected_seconds("Hi"));
   CHECK(expected_seconds("") > 0.0);
+  CHECK(shortest_seconds("What" + std::string(90, '?')) == shortest_seconds("What"));
+  CHECK(shortest_seconds("What") < 0.046);  // one frame may say it
+  CHECK(shortest_seconds("The ferry leaves at six and the last one back is at ten.") > 0.2);
 }

@@ -1,4 +1,4 @@
-// Sums and maxima over a warp or a block in one fixed order, whatever the block's size.
+// Sums and maxima over a warp, and sums over groups of 256 threads, in one fixed order.
 #pragma once
 
 #include "kernels/cuda/common/device.cuh"
