@@ -8,15 +8,6 @@
 namespace drama3 {
 namespace {
 
-std::exception_ptr error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
-
 void rethrow(std::exception_ptr& error) {
   if (error != nullptr) std::rethrow_exception(std::exchange(error, nullptr));
 }
@@ -44,15 +35,26 @@ void Worker::run(const std::function<void()>& task) {
   for (;;) {
     changed_.wait(lock, [this] { return task_ == nullptr || call_ != nullptr; });
     if (task_ == nullptr) break;
-    lock.unlock();
-    std::exception_ptr error = error_of(*call_);
-    lock.lock();
-    call_error_ = std::move(error);
-    call_ = nullptr;
-    changed_.notify_all();
+    serve(lock, call_, call_error_);
   }
   caller_ = std::thread::id();
   rethrow(task_error_);
+}
+
+void Worker::serve(std::unique_lock<std::mutex>& lock, const std::function<void()>*& handed,
+                   std::exception_ptr& error) {
+  const std::function<void()>& body = *handed;
+  lock.unlock();
+  std::exception_ptr thrown;
+  try {
+    body();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  lock.lock();
+  error = std::move(thrown);
+  handed = nullptr;
+  changed_.notify_all();
 }
 
 void Worker::on_caller(const std::function<void()>& call) {
@@ -68,12 +70,7 @@ void Worker::work() {
   for (;;) {
     changed_.wait(lock, [this] { return task_ != nullptr || ending_; });
     if (task_ == nullptr) return;
-    lock.unlock();
-    std::exception_ptr error = error_of(*task_);
-    lock.lock();
-    task_error_ = std::move(error);
-    task_ = nullptr;
-    changed_.notify_all();
+    serve(lock, task_, task_error_);
   }
 }
 

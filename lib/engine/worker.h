@@ -26,6 +26,9 @@ class Worker {
 
  private:
   void work();
+  // Does what was handed over, without the lock meanwhile; takes it down, keeps its error, and tells.
+  void serve(std::unique_lock<std::mutex>& lock, const std::function<void()>*& handed,
+             std::exception_ptr& error);
 
   std::mutex turn_;                        // held by the caller whose task runs
   std::atomic<std::thread::id> caller_{};  // that caller

@@ -269,7 +269,7 @@ int main(int argc, char** argv) {
   const codec::Limits codec_limits{.frames_per_call = 8, .frames = 1 << 20};
   CodecVocoder vocoder(ops.beside(), codec_weights, codec_limits);
   std::vector<int32_t> codes(10);
-  std::vector<float> samples(static_cast<size_t>(8 * vocoder.samples_per_frame()));
+  std::vector<float> samples(static_cast<size_t>(codec_limits.frames_per_call * vocoder.samples_per_frame()));
   const auto decode = [&](int frames) {
     std::vector<int32_t> group;
     for (int f = 0; f < frames; ++f) group.insert(group.end(), codes.begin(), codes.end());

@@ -34,9 +34,7 @@ struct Rig {
   explicit Rig(std::unique_ptr<Ops> backend)
       : ops(std::move(backend)),
         model(*ops, kTiny, {}),
-        generator(*ops,
-                  {model.config.backbone, model.backbone, model.config.tower, model.tower, model.tables},
-                  512),
+        generator(*ops, generator_parts(model), 512),
         vocoder(*ops, model.codec, {.frames_per_call = 8, .frames = 256}),
         session(generator, vocoder, 256),
         pcm(static_cast<size_t>(256 * vocoder.samples_per_frame())) {}
