@@ -13,7 +13,6 @@ constexpr int kWarps = 16;
 constexpr int kPieceSteps = 2;  // half a slice
 constexpr int kPieceWords = kPieceSteps * 64;
 constexpr int kPieceBytes = kPieceWords * 16;
-constexpr int kCalledPieces = 2;  // past a warp's ring
 static_assert(kSliceSteps % kPieceSteps == 0 && kWarps * 32 >= 2 * kReduceThreads);
 
 // Where a warp's piece lies: slices warp, warp + kWarps, ... of all tiles of each unit of the block.
@@ -65,35 +64,13 @@ __device__ inline void load_ahead(Ring& ring, const GemvArgs& args, int units, i
   close_copies();
 }
 
-// What one lane calls into the second cache level once the launch before has finished: until the row is
-// staged the ring stands full, and memory would stand still.
-struct Call {
-  const uint4* at[kCalledPieces];
-  int bytes[kCalledPieces];  // 0: there is no piece
-};
-
-__device__ inline Call call_after(Piece piece, const GemvArgs& args, int units) {
-  Call call;
-#pragma unroll
-  for (int i = 0; i < kCalledPieces; ++i) {
-    call.bytes[i] = 0;
-    if (piece.unit >= units) continue;
-    const int step = first_step(args, piece.slice) + piece.half * kPieceSteps;
-    call.at[i] = tile_weight(args, piece.unit, piece.slice >= args.slices() ? 1 : 0) + step * 64;
-    call.bytes[i] = min(kPieceSteps, args.steps - step) * 64 * static_cast<int>(sizeof(uint4));
-    piece = next_piece(piece, args);
-  }
-  return call;
-}
-
 // The slice's chain of products, its pieces taken from the ring.
 template <typename T, int Stages>
 __device__ inline void slice_products(float (&c)[4], Ring& ring, const GemvArgs& args, const T* xs, int units,
                                       int slice) {
-#pragma unroll
-  for (int half = 0; half < kSliceSteps / kPieceSteps; ++half) {
-    const int first = first_step(args, slice) + half * kPieceSteps;
-    if (first >= args.steps) break;
+  const int begin = first_step(args, slice), end = min(begin + kSliceSteps, args.steps);
+#pragma unroll 1
+  for (int first = begin; first < end; first += kPieceSteps) {
     await_copies<Stages - 1>();
     const uint4* words = ring.words + ring.stage * kPieceWords;
     uint4 upper[kPieceSteps], lower[kPieceSteps];
@@ -119,24 +96,19 @@ __global__ void __launch_bounds__(kWarps * 32, 2) gemv_kernel(const GemvArgs arg
   // The ring fills before the wait: weights depend on nothing.
   Ring ring{.words = words + warp * Stages * kPieceWords + threadIdx.x % 32,
             .ahead = {warp < slices_of_unit ? static_cast<int>(blockIdx.x) : units, warp, 0}};
-#pragma unroll
+#pragma unroll 1
   for (int stage = 0; stage < Stages; ++stage) load_ahead(ring, args, units, stage);
-  const Call call = call_after(ring.ahead, args, units);
   prefetch_gains(args);
   wait_for_previous();
   allow_next();
-  if (threadIdx.x % 32 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCalledPieces; ++i) {
-      if (call.bytes[i] > 0) prefetch_bytes(call.at[i], call.bytes[i]);
-    }
-  }
   stage_row(xs, args, blockIdx.x == 0);
   __syncthreads();  // the row is staged
 
   int turn = 0;
+#pragma unroll 1
   for (int unit = static_cast<int>(blockIdx.x); unit < units; unit += static_cast<int>(gridDim.x)) {
     float* sums = partial + turn % 2 * slices_of_unit * kTile;
+#pragma unroll 1
     for (int slice = warp; slice < slices_of_unit; slice += kWarps) {
       float c[4] = {0.0f, 0.0f, 0.0f, 0.0f};
       slice_products<T, Stages>(c, ring, args, xs, units, slice);
@@ -144,8 +116,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2) gemv_kernel(const GemvArgs arg
     }
     __syncthreads();  // the unit's sums are written; those of the unit before are read
     // One warp, another each time, adds them up while the others go on.
-    const int output = static_cast<int>(threadIdx.x) - turn % kWarps * 32;
-    if (output >= 0 && output < kTile) finish_output<T>(args, sums, unit, slices, output);
+    if (warp == turn % kWarps) finish_unit<T>(args, sums, unit, slices);
     ++turn;
   }
 }

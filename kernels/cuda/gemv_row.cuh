@@ -27,6 +27,7 @@ __device__ inline const T* gathered_row(const RowGather& gather, int dim, bool k
   const bf16* row = id >= 0 ? gather.text.row(clamp_index(id, gather.text_rows))
                             : gather.table.row(clamp_index(*gather.code, gather.entries));
   if (keep && threadIdx.x < kReduceThreads) {
+#pragma unroll 1
     for (int i = 8 * static_cast<int>(threadIdx.x); i < dim; i += 8 * kReduceThreads) {
       *reinterpret_cast<uint4*>(gather.copy + i) = *reinterpret_cast<const uint4*>(row + i);
     }
@@ -34,11 +35,12 @@ __device__ inline const T* gathered_row(const RowGather& gather, int dim, bool k
   return reinterpret_cast<const T*>(row);
 }
 
-// A part of gated heads at xs: a warp takes several heads, all loaded before the first is computed.
+// A part of gated heads at xs: a warp takes two heads at a time, both loaded before the first is computed.
 __device__ inline void stage_gated(bf16* xs, const NormPart& norm, bool keep) {
-  constexpr int kBatch = 4;
+  constexpr int kBatch = 2;
   const int warps = static_cast<int>(blockDim.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int heads = norm.dim / kGatedWidth;
+#pragma unroll 1
   for (int first = static_cast<int>(threadIdx.x) / 32; first < heads; first += kBatch * warps) {
     GatedLane lanes[kBatch];
 #pragma unroll
@@ -47,13 +49,15 @@ __device__ inline void stage_gated(bf16* xs, const NormPart& norm, bool keep) {
       lanes[i] = load_gated(static_cast<const bf16*>(norm.in) + at, static_cast<const bf16*>(norm.z) + at,
                             norm.weight);
     }
+    uint2 out[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) out[i] = gated_norm_lane(lanes[i], norm.eps);
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      const uint2 out = gated_norm_lane(lanes[i], norm.eps);
       if (first + i * warps >= heads) continue;
       const int at = (first + i * warps) * kGatedWidth;
-      reinterpret_cast<uint2*>(xs + at)[lane] = out;
-      if (keep) reinterpret_cast<uint2*>(static_cast<bf16*>(norm.copy) + at)[lane] = out;
+      reinterpret_cast<uint2*>(xs + at)[lane] = out[i];
+      if (keep) reinterpret_cast<uint2*>(static_cast<bf16*>(norm.copy) + at)[lane] = out[i];
     }
   }
 }
@@ -65,6 +69,7 @@ __device__ inline void stage_parts(T* xs, const GemvArgs& args, bool keep) {
   const bool together = static_cast<int>(blockDim.x) >= args.part_count * kReduceThreads;
   const int mine = min(static_cast<int>(threadIdx.x) / kReduceThreads, args.part_count - 1);
   const int first = together ? mine : 0, last = together ? mine : args.part_count - 1;
+#pragma unroll 1
   for (int part = first; part <= last; ++part) {
     const NormPart& norm = args.parts[part];
     const int group = together ? part : 0;
@@ -78,6 +83,7 @@ __device__ inline void stage_parts(T* xs, const GemvArgs& args, bool keep) {
 // Calls the norms' gains into the second cache level: they were last read a frame ago.
 __device__ inline void prefetch_gains(const GemvArgs& args) {
   constexpr int kLine = 32;  // floats
+#pragma unroll 1
   for (int part = 0; part < args.part_count; ++part) {
     const NormPart& norm = args.parts[part];
     const int width = norm.z != nullptr ? kGatedWidth : norm.dim;
@@ -98,12 +104,15 @@ __device__ void stage_row(T* xs, const GemvArgs& args, bool keep) {
     stage_parts(xs, args, keep);
   } else if (args.k % 8 == 0) {
     const T* x = static_cast<const T*>(args.x);
+#pragma unroll 2
     for (int i = 8 * thread; i < args.k; i += 8 * threads) {
       *reinterpret_cast<uint4*>(xs + i) = *reinterpret_cast<const uint4*>(x + i);
     }
   } else {
+#pragma unroll 1
     for (int i = thread; i < args.k; i += threads) xs[i] = static_cast<const T*>(args.x)[i];
   }
+#pragma unroll 1
   for (int i = args.k + thread; i < padded; i += threads) xs[i] = narrow<T>(0.0f);
 }
 
@@ -128,35 +137,38 @@ __device__ inline void keep_slice(float* partial, int slice, const float (&c)[4]
   partial[slice * kTile + lane / 4 + 8] = c[2];
 }
 
-// Slices added in ascending order, then the bias.
-__device__ inline float sum_slices(const float* partial, int slices, int output, const float* bias, int n) {
+// One output's slices, added in ascending order.
+__device__ inline float sum_slices(const float* partial, int slices, int output) {
   float sum = 0.0f;
+#pragma unroll 8  // so many loads in flight
   for (int slice = 0; slice < slices; ++slice) sum += partial[slice * kTile + output];
-  return bias != nullptr ? sum + bias[n] : sum;
+  return sum;
 }
 
-// Stores output `output` of one unit: from partial sums of one tile, or of the gate's tile and then the up
-// tile, after the barrier that ends the unit's sums.
+// Stores the outputs of one unit, by one warp: from partial sums of one tile, or of the gate's tile and then
+// the up tile, after the barrier that ends the unit's sums.
 template <typename T>
-__device__ void finish_output(const GemvArgs& args, const float* partial, int unit, int slices, int output) {
-  if (args.swiglu != nullptr) {
-    const int n = unit * kTile + output;
-    if (n >= args.segments[0].n) return;
-    const float gate = sum_slices(partial, slices, output, args.segments[0].bias, n);
-    const float up = sum_slices(partial + slices * kTile, slices, output, args.segments[1].bias, n);
-    static_cast<T*>(args.segments[0].out)[n] = narrow<T>(gate);
-    static_cast<T*>(args.segments[1].out)[n] = narrow<T>(up);
-    static_cast<T*>(args.swiglu)[n] = narrow<T>(silu(rounded<T>(gate)) * rounded<T>(up));
-    return;
+__device__ void finish_unit(const GemvArgs& args, const float* partial, int unit, int slices) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, output = lane % kTile, tile = lane / kTile;
+  if (tile >= args.tiles_of_unit()) return;
+  int which = tile;  // segment
+  if (args.swiglu == nullptr) {
+#pragma unroll 1
+    while (which + 1 < args.segment_count && unit >= args.segments[which + 1].first_tile) ++which;
+    unit -= args.segments[which].first_tile;
   }
-  int which = 0;
-  while (which + 1 < args.segment_count && unit >= args.segments[which + 1].first_tile) ++which;
   const GemvSegment& segment = args.segments[which];
-  const int n = (unit - segment.first_tile) * kTile + output;
-  if (n >= segment.n) return;
-  const float sum = sum_slices(partial, slices, output, segment.bias, n);
-  store_as(segment.out, segment.type, n, sum);
-  if (segment.residual != nullptr) {
+  const int n = unit * kTile + output;
+  const bool there = n < segment.n;
+  float sum = sum_slices(partial + tile * slices * kTile, slices, output);
+  if (segment.bias != nullptr && there) sum += segment.bias[n];
+  if (there) store_as(segment.out, segment.type, n, sum);
+  if (args.swiglu != nullptr) {
+    const float up = __shfl_sync(kAllLanes, sum, output + kTile);
+    if (tile == 0 && there) {
+      static_cast<T*>(args.swiglu)[n] = narrow<T>(silu(rounded<T>(sum)) * rounded<T>(up));
+    }
+  } else if (segment.residual != nullptr && there) {
     T* residual = static_cast<T*>(segment.residual) + n;
     *residual = narrow<T>(widen(*residual) + rounded<T>(sum));
   }
@@ -166,6 +178,7 @@ __device__ void finish_output(const GemvArgs& args, const float* partial, int un
 __device__ inline const uint4* tile_weight(const GemvArgs& args, int unit, int which) {
   int segment = which;
   if (args.swiglu == nullptr) {
+#pragma unroll 1
     while (segment + 1 < args.segment_count && unit >= args.segments[segment + 1].first_tile) ++segment;
     unit -= args.segments[segment].first_tile;
   }

@@ -71,6 +71,7 @@ __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, in
     load8(gain, weight + first);
 #pragma unroll
     for (int j = 0; j < 8; ++j) sum = fmaf(kept[j], kept[j], sum);
+#pragma unroll 1
     for (int i = first + 8 * kReduceThreads; i < dim; i += 8 * kReduceThreads) {
       float x[8];
       load8(x, in + i);
@@ -80,6 +81,7 @@ __device__ inline void rms_norm_row(T* out, const T* in, const float* weight, in
   }
   const float scale = rsqrtf(group_sum(sum) / static_cast<float>(dim) + eps);
   if (!holds) return;
+#pragma unroll 1
   for (int i = first; i < dim; i += 8 * kReduceThreads) {
     if (i > first) {
       load8(kept, in + i);
