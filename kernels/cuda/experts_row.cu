@@ -174,15 +174,14 @@ __device__ inline void take_block(uint4 (&codes)[4], const uint4* block) {
   for (int i = 0; i < 4; ++i) codes[i] = block[i * 32 + lane];
 }
 
-// Tells the down projections which experts the row has.
+// Tells the down projections which experts the row has; by one warp, which has routed the row.
 __device__ void publish_routing(const RoutedRow& routed, const ExpertArgs& args) {
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread >= 32) return;
+  __syncwarp();  // the slots are filled
   if (thread < args.route.top_k) {
     args.route.indices[thread] = routed.expert[thread];
     args.route.weights[thread] = slot_weight(routed, args.route, thread);
   }
-  __threadfence();
   __syncwarp();  // all slots are written before the flag is
   if (thread == 0) raise_flag(args.routed);
 }
@@ -228,13 +227,15 @@ __device__ void group_sums(GateUpShared& shared, const uint4* words, const f16* 
   }
 }
 
-// Block = 16 gate and 16 up rows of one slot's expert; every block takes the routing itself. Small loads go
-// before the weights': behind those they would queue.
+// Block = 16 gate and 16 up rows of one slot's expert. Every block takes the routing itself, as far as its
+// slot, and one more takes all of it for the down projections. Small loads go before the weights': behind
+// those they would queue.
 __global__ void __launch_bounds__(kWarps * 32, 4) gate_up_row_kernel(const ExpertArgs args) {
   __shared__ __align__(16) GateUpShared shared;
   const PackedExperts& experts = args.experts;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
-  const int tile = static_cast<int>(blockIdx.x), slot = static_cast<int>(blockIdx.y);
+  const int tiles = experts.ffn / kTile, block = static_cast<int>(blockIdx.x) - 1;  // -1: the one more
+  const int slot = block / tiles, tile = block % tiles;
   const int groups = experts.hidden / kGroup;
   uint4* words = reinterpret_cast<uint4*>(dynamic_shared());  // [groups, (gate, up)] blocks
   f16* xs = reinterpret_cast<f16*>(words + groups * 2 * kBlockWords);
@@ -243,21 +244,21 @@ __global__ void __launch_bounds__(kWarps * 32, 4) gate_up_row_kernel(const Exper
 
   // The first warp routes while the others quantise the row.
   if (warp == 0) {
-    route_warp(shared.routed, args.route, 0);
-  } else {
+    route_warp(shared.routed, args.route, 0, block < 0 ? args.route.top_k : slot + 1);
+    if (block < 0) publish_routing(shared.routed, args);
+  } else if (block >= 0) {
     quantize_row(xs, shared.scale, args.in, experts.hidden);
   }
+  if (block < 0) return;
   __syncthreads();  // slots and row are staged
   const int64_t expert = shared.routed.expert[slot];
   const GroupScales scales = load_scales(experts, expert, tile);
   const int first = warp * kWarpGroups;
   if (first < groups) {
-    const uint4* blocks =
-        experts.gate_up + (expert * (experts.ffn / kTile) + tile) * groups * 2 * kBlockWords;
+    const uint4* blocks = experts.gate_up + (expert * tiles + tile) * groups * 2 * kBlockWords;
     copy_blocks(words + first * 2 * kBlockWords, blocks + first * 2 * kBlockWords,
                 2 * min(kWarpGroups, groups - first));
   }
-  if (tile == 0 && slot == 0) publish_routing(shared.routed, args);
   group_sums(shared, words, xs, scales, groups);
   __syncthreads();  // sums of all groups are written
   if (thread >= kTile) return;
@@ -328,12 +329,14 @@ __global__ void __launch_bounds__(kMaxTopK * 32) down_row_kernel(const ExpertArg
     allow_next();
   }
   __syncthreads();  // all slots and slices are written
-  finish_row_tile(sums, args, tile, inputs);
-  // The last block takes the flag down: all have seen it.
-  if (thread == 0 && atomicAdd(args.routed + 1, 1) == static_cast<int>(gridDim.x) - 1) {
+  // The last block takes the flag down: all have seen it. Another thread than those of the outputs asks, so
+  // that neither waits for the other.
+  if (thread == static_cast<int>(blockDim.x) - 1 &&
+      atomicAdd(args.routed + 1, 1) == static_cast<int>(gridDim.x) - 1) {
     args.routed[0] = 0;
     args.routed[1] = 0;
   }
+  finish_row_tile(sums, args, tile, inputs);
 }
 
 }  // namespace
@@ -342,7 +345,7 @@ void experts_gate_up_row(LaunchQueue& queue, const ExpertArgs& args) {
   require_sizes(args);
   const PackedExperts& experts = args.experts;
   launch(queue, gate_up_row_kernel,
-         {.grid = dim3(static_cast<unsigned>(experts.ffn / kTile), static_cast<unsigned>(args.route.top_k)),
+         {.grid = dim3(static_cast<unsigned>(experts.ffn / kTile * args.route.top_k + 1)),
           .block = kWarps * 32,
           .shared = static_cast<size_t>(experts.hidden / kGroup) * 2 * kBlockBytes +
                     static_cast<size_t>(experts.hidden) * sizeof(f16)},

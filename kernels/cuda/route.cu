@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(32) route_kernel(const RouteArgs args) {
   wait_for_previous();
   allow_next();
   const int row = static_cast<int>(blockIdx.x);
-  route_warp(routed, args, row);
+  route_warp(routed, args, row, args.top_k);
   __syncwarp();  // slots are filled
   const int slot = static_cast<int>(threadIdx.x);
   if (slot < args.top_k) {

@@ -42,9 +42,9 @@ __device__ inline void take_forced(RoutedRow& routed, const RouteArgs& args, int
   }
 }
 
-// Softmax over all experts and top_k of them by descending probability, ties to the lower index, or the
-// forced experts in their given slots; by one warp.
-__device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int row) {
+// Softmax over all experts and the first `slots` of them by descending probability, ties to the lower index,
+// or the forced experts in their given slots; by one warp.
+__device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int row, int slots) {
   constexpr int kEach = kMaxExperts / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float p[kEach];  // of experts i * 32 + lane
@@ -73,7 +73,7 @@ __device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int 
   }
   if (args.forced != nullptr) return take_forced(routed, args, row, mine);
   sort_descending(mine);
-  for (int slot = 0; slot < args.top_k; ++slot) {
+  for (int slot = 0; slot < slots; ++slot) {
     const auto bits = static_cast<uint32_t>(mine[0] >> 32);
     const uint32_t best = __reduce_max_sync(kAllLanes, bits);
     // Of the lanes that hold it, the one with the lowest expert.
