@@ -22,8 +22,8 @@ struct Split {
 template <typename T, int Dim>
 struct AttendShared {
   __align__(16) float query[Split<Dim>::kHeads][Dim];
+  __align__(16) float key[Dim];    // the new row's, turned
   float line[kThreads / 32][Dim];  // of a warp that turns a head
-  __align__(16) T key[Dim];        // the new row's, turned
   float weight[Split<Dim>::kHeads][kChunk];
   float top[Split<Dim>::kHeads];
   float sum[Split<Dim>::kHeads];
@@ -123,10 +123,11 @@ __device__ void weigh_chunk(AttendShared<T, Dim>& shared, const AttendArgs& args
         uint4 bits;
         T values[8];
       } word;
-      word.bits = position == fresh ? *reinterpret_cast<const uint4*>(shared.key + d) : keys.columns[step];
+      word.bits = keys.columns[step];
       float k[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) k[i] = widen(word.values[i]);
+      if (position == fresh) load8(k, shared.key + d);
 #pragma unroll
       for (int head = 0; head < kHeads; ++head) {
         if (head < heads.count) {
@@ -250,17 +251,18 @@ __device__ void stage_queries(AttendShared<T, Dim>& shared, const AttendArgs& ar
                               int row, int position) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (Fused && warp == heads.count % (kThreads / 32)) {
-    turn_head<T, Dim>(shared.key, static_cast<const T*>(args.key) + heads.kv_head * Dim, shared.line[warp],
-                      args.key_turn, position);
-  }
-  if (warp >= heads.count) return;
-  const T* query = static_cast<const T*>(args.query) + row * args.query_stride +
-                   static_cast<int64_t>(heads.first + warp) * args.head_stride + args.head_offset;
-  if (Fused) {
-    turn_head<T, Dim>(shared.query[warp], query, shared.line[warp], args.query_turn, position);
-  } else {
-    for (int d = lane; d < Dim; d += 32) shared.query[warp][d] = widen(query[d]);
+#pragma unroll 1
+  for (int i = warp; i < heads.count + (Fused ? 1 : 0); i += kThreads / 32) {
+    const bool is_key = i == heads.count;
+    const T* in = is_key ? static_cast<const T*>(args.key) + heads.kv_head * Dim
+                         : static_cast<const T*>(args.query) + row * args.query_stride +
+                               static_cast<int64_t>(heads.first + i) * args.head_stride + args.head_offset;
+    if (Fused) {
+      turn_head<T, Dim>(is_key ? shared.key : shared.query[i], in, shared.line[warp],
+                        is_key ? args.key_turn : args.query_turn, position);
+    } else {
+      for (int d = lane; d < Dim; d += 32) shared.query[i][d] = widen(in[d]);
+    }
   }
 }
 
@@ -299,7 +301,7 @@ __device__ void append_row(const AttendShared<T, Dim>& shared, const AttendArgs&
                            int position) {
   const int64_t at = position % args.slots * static_cast<int64_t>(args.kv_heads) * Dim + kv_head * Dim;
   for (int d = static_cast<int>(threadIdx.x); d < Dim; d += kThreads) {
-    static_cast<T*>(args.keys)[at + d] = shared.key[d];
+    static_cast<T*>(args.keys)[at + d] = narrow<T>(shared.key[d]);
     static_cast<T*>(args.values)[at + d] = static_cast<const T*>(args.value)[kv_head * Dim + d];
   }
 }
@@ -312,7 +314,7 @@ __device__ void merge_partials(const AttendArgs& args, const Heads& heads, int c
   const int head = static_cast<int>(threadIdx.x) / Split<Dim>::kPairs;
   if (head >= heads.count) return;
   Running running;
-#pragma unroll 8  // the loads of several chunks are in flight together
+#pragma unroll 4  // the loads of several chunks are in flight together
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const float* at =
         args.partial + (static_cast<int64_t>(chunk) * args.heads + heads.first + head) * kRecord;
@@ -382,16 +384,14 @@ __global__ void __launch_bounds__(kThreads, 2) attend_split_kernel(const AttendA
   if (Fused && split == (chunks - 1) % splits && heads.first % (args.heads / args.kv_heads) == 0) {
     append_row<T, Dim>(shared, args, heads.kv_head, position);
   }
-  __threadfence();  // this block's partials are visible before its arrival is
-  __syncthreads();
+  __syncthreads();  // the block's partials are written
   if (threadIdx.x == 0) {
     const int expected = min(chunks, splits) - 1;
-    shared.last = atomicAdd(args.arrivals + blockIdx.x, 1) == expected;
+    shared.last = arrive(args.arrivals + blockIdx.x) == expected;
     if (shared.last) args.arrivals[blockIdx.x] = 0;
   }
   __syncthreads();
   if (!shared.last) return;
-  __threadfence();  // the other blocks' partials are read after their arrivals
   merge_partials<T, Dim>(args, heads, chunks);
 }
 

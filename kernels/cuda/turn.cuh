@@ -25,6 +25,8 @@ __device__ inline void turn_head(Out* out, const T* in, float* line, const HeadT
   constexpr int kEach = Dim / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int half = turn.rotary / 2;
+  const float* cos = turn.cos + static_cast<int64_t>(position) * half;
+  const float* sin = turn.sin + static_cast<int64_t>(position) * half;
   // All loads first: none depends on another.
   float x[kEach], gain[kEach], c[kEach], s[kEach];
 #pragma unroll
@@ -32,9 +34,9 @@ __device__ inline void turn_head(Out* out, const T* in, float* line, const HeadT
     const int d = lane * kEach + i;
     x[i] = widen(in[d]);
     gain[i] = turn.weight != nullptr ? turn.weight[d] : 1.0f;
-    const int64_t at = static_cast<int64_t>(position) * half + (turn.interleaved ? d / 2 : d % max(half, 1));
-    c[i] = d < turn.rotary ? turn.cos[at] : 1.0f;
-    s[i] = d < turn.rotary ? turn.sin[at] : 0.0f;
+    const int at = turn.interleaved ? d / 2 : d < half ? d : d - half;
+    c[i] = d < turn.rotary ? cos[at] : 1.0f;
+    s[i] = d < turn.rotary ? sin[at] : 0.0f;
   }
   float sum = 0.0f;
 #pragma unroll

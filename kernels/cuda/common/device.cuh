@@ -73,14 +73,6 @@ __device__ inline void cluster_wait() {
 // Calls a line of global memory into the second cache level.
 __device__ inline void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// Calls bytes of global memory, a multiple of 16 at a multiple of 16, into the second cache level; by one
-// thread, past its load unit. Nothing below compute capability 9.0.
-__device__ inline void prefetch_bytes(const void* at, int bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(at), "r"(bytes) : "memory");
-#endif
-}
-
 // Sixteen bytes from global into shared memory behind the thread's back; zeros where nothing is there. Copies
 // are counted by groups.
 __device__ inline void copy16(void* to, const void* from, bool there) {
@@ -94,6 +86,14 @@ __device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::
 template <int Open>
 __device__ inline void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Open) : "memory");
+}
+
+// Counts a block that has arrived and returns how many had before it; by one thread of the block, after a
+// barrier. What any block wrote before it arrived, the blocks that arrive later can read past their barrier.
+__device__ inline int arrive(int* counter) {
+  int before;
+  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
 }
 
 // A flag between the blocks of two launches that may run at the same time.

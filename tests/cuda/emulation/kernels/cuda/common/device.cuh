@@ -35,7 +35,6 @@ inline void cluster_arrive() {}
 inline void cluster_wait() {}
 
 inline void prefetch_line(const void*) {}
-inline void prefetch_bytes(const void*, int) {}
 
 inline void copy16(void* to, const void* from, bool there) {
   if (there) {
@@ -48,6 +47,7 @@ inline void close_copies() {}
 template <int Open>
 void await_copies() {}
 
+inline int arrive(int* counter) { return (*counter)++; }
 inline void raise_flag(int* flag) { *flag = 1; }
 inline void await_flag(const int* flag) {
   if (*flag == 0) std::abort();  // grids run one after the other: it would never be raised
@@ -55,7 +55,6 @@ inline void await_flag(const int* flag) {
 
 inline void __syncthreads() { emulation::block_barrier(); }
 inline void __syncwarp() { emulation::warp_barrier(); }
-inline void __threadfence() {}
 
 template <typename T>
 T exchanged(T value, int from) {
