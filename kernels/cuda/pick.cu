@@ -338,23 +338,29 @@ __device__ int draw(PickShared& shared, const Entries<Each>& entries, const Samp
   __syncthreads();  // the bins are filled
   ThreadBins<kBins / Threads> bins;
   const Weight all = scan_bins(bins, shared);
-  int turn = 0, search = 0;
-  const auto find = [&](const Target& target) {
-    const Range range = bracket(shared, bins, target, top_bits, search);
-    return first_passing(shared, entries, target, range, search++, turn);
-  };
   // Entries whose mass ahead is below top_p: up to the first whose mass through reaches it.
   const auto limit = static_cast<uint64_t>(sampling.top_p * kOne);
-  Weight kept = all;
-  if (limit > 0 && all.mass > limit - 1) {
-    kept = find({.mass = limit - 1}).through;
-  } else if (limit == 0) {
-    kept = find({.count = 0, .by_count = true}).through;
-  }
   const auto most = static_cast<uint32_t>(sampling.top_k);
-  if (sampling.top_k > 0 && kept.count > most) kept = find({.count = most - 1, .by_count = true}).through;
-  const auto passed = static_cast<uint64_t>(static_cast<double>(kept.mass) * static_cast<double>(uniform));
-  return index_of(find({.mass = passed}).rank);
+  Place found{.rank = 0, .through = all};
+  int turn = 0;
+  // The ends of top_p and of top_k, then the entry: three turns of one body are faster than three bodies.
+#pragma unroll 1
+  for (int search = 0; search < kSearches; ++search) {
+    const Weight kept = found.through;
+    Target target;
+    if (search == 0) {
+      if (limit > 0 && kept.mass < limit) continue;
+      target = {.mass = limit > 0 ? limit - 1 : 0, .count = 0, .by_count = limit == 0};
+    } else if (search == 1) {
+      if (sampling.top_k <= 0 || kept.count <= most) continue;
+      target = {.count = most - 1, .by_count = true};
+    } else {
+      target.mass = static_cast<uint64_t>(static_cast<double>(kept.mass) * static_cast<double>(uniform));
+    }
+    found =
+        first_passing(shared, entries, target, bracket(shared, bins, target, top_bits, search), search, turn);
+  }
+  return index_of(found.rank);
 }
 
 template <typename T, int kThreads, int Each>
