@@ -27,7 +27,7 @@ cmake --build build/bundle --parallel "$(nproc)" --target $(basename -a $program
 
 stage=build/bundle/stage
 rm -rf "$stage"
-mkdir -p "$stage/lib"
+mkdir -p "$stage/lib" "$(dirname "$archive")"
 for program in $programs; do
   strip -o "$stage/$(basename "$program")" "build/bundle/$program"
   # Every machine brings its C and C++ libraries, and the driver's must be its own.
