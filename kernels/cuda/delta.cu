@@ -297,7 +297,6 @@ __global__ void __launch_bounds__(Width* kKeyGroups) delta_fused_kernel(const De
   normalise_keys(row.q, row.k);
   __syncthreads();  // keys are normalised
   delta_step(state, row, gates[0], gates[1]);
-  store_state(memory, state);
   if (thread < Width)
     args.out.row(0)[head * kDeltaWidth + part * Width + thread] = narrow<bf16>(row.read[thread]);
   cluster_wait();  // every block of the cluster has read the tail
@@ -308,6 +307,7 @@ __global__ void __launch_bounds__(Width* kKeyGroups) delta_fused_kernel(const De
       store_history(args.tail, taps[i], args.taps, channel[i]);
     }
   }
+  store_state(memory, state);
 }
 
 template <int Width>

@@ -62,22 +62,16 @@ __device__ inline void stage_gated(bf16* xs, const NormPart& norm, bool keep) {
   }
 }
 
-// The normalised parts at xs, one after the other; in a block that has a group of threads for each, together.
-// Ends without a barrier.
+// The normalised parts at xs, one after the other, each by a group of threads of its own. Ends without a
+// barrier.
 template <typename T>
 __device__ inline void stage_parts(T* xs, const GemvArgs& args, bool keep) {
-  const bool together = static_cast<int>(blockDim.x) >= args.part_count * kReduceThreads;
-  const int mine = min(static_cast<int>(threadIdx.x) / kReduceThreads, args.part_count - 1);
-  const int first = together ? mine : 0, last = together ? mine : args.part_count - 1;
-#pragma unroll 1
-  for (int part = first; part <= last; ++part) {
-    const NormPart& norm = args.parts[part];
-    const int group = together ? part : 0;
-    const T* in = static_cast<const T*>(norm.in);
-    if (part == 0 && args.gather.id != nullptr) in = gathered_row<T>(args.gather, norm.dim, keep);
-    rms_norm_row(xs + (part == 0 ? 0 : args.parts[0].dim), in, norm.weight, norm.dim, norm.eps,
-                 keep ? static_cast<T*>(norm.copy) : nullptr, group);
-  }
+  const int part = min(static_cast<int>(threadIdx.x) / kReduceThreads, args.part_count - 1);
+  const NormPart& norm = args.parts[part];
+  const T* in = static_cast<const T*>(norm.in);
+  if (part == 0 && args.gather.id != nullptr) in = gathered_row<T>(args.gather, norm.dim, keep);
+  rms_norm_row(xs + (part == 0 ? 0 : args.parts[0].dim), in, norm.weight, norm.dim, norm.eps,
+               keep ? static_cast<T*>(norm.copy) : nullptr, part);
 }
 
 // Calls the norms' gains into the second cache level: they were last read a frame ago.

@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(kReduceThreads)
     const float x = widen(in.row(row)[i]) - mean;
     squares = fmaf(x, x, squares);
   }
+  __syncthreads();  // the first sum is read
   const float scale = rsqrtf(group_sum(squares) / static_cast<float>(dim) + eps);
   for (int i = thread; i < dim; i += kReduceThreads) {
     out.row(row)[i] = narrow<T>((widen(in.row(row)[i]) - mean) * scale * weight[i] + bias[i]);

@@ -63,6 +63,11 @@ struct Bracket {
   uint64_t before, through;
 };
 
+// One entry of the list that is ranked directly.
+struct __align__(16) Entry {
+  uint64_t rank, mass;
+};
+
 struct PickShared {
   uint64_t top[kMaxWarps];
   float sum[kMaxWarps];
@@ -72,8 +77,8 @@ struct PickShared {
   uint64_t total[kMaxWarps];
   Bracket bracket[kSearches];
   uint32_t low[2][kCuts][kMaxWarps], high[2][kCuts][kMaxWarps], count[2][kCuts][kMaxWarps];
-  uint64_t few_rank[kFew], few_mass[kFew];
-  int few[kSearches];
+  Entry few[kFew];
+  int few_count[kSearches];
 };
 
 // A weight in one word, so that a sum is one addition: all masses together stay below 2^48.
@@ -148,7 +153,7 @@ __device__ inline void clear_bins(PickShared& shared) {
     shared.bin_low[i] = 0;
     shared.bin_high[i] = 0;
   }
-  if (threadIdx.x < kSearches) shared.few[threadIdx.x] = 0;
+  if (threadIdx.x < kSearches) shared.few_count[threadIdx.x] = 0;
 }
 
 __device__ inline void add_to_bin(PickShared& shared, int bin, const Weight& weight) {
@@ -281,22 +286,20 @@ __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries,
 #pragma unroll
   for (int i = 0; i < Each; ++i) {
     if (entries.rank[i] >= low && entries.rank[i] < high) {
-      const int at = atomicAdd(&shared.few[search], 1);
-      shared.few_rank[at] = entries.rank[i];
-      shared.few_mass[at] = entries.mass[i];
+      shared.few[atomicAdd(&shared.few_count[search], 1)] = {entries.rank[i], entries.mass[i]};
     }
   }
   __syncthreads();  // the list is written; every warp looks it through
-  const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few[search];
-  Place place{lane < few ? shared.few_rank[lane] : 0, from_high};
+  const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few_count[search];
+  const Entry mine = lane < few ? shared.few[lane] : Entry{0, 0};
+  Place place{mine.rank, from_high};
+#pragma unroll 4
   for (int other = 0; other < few; ++other) {
-    if (shared.few_rank[other] >= place.rank) {
-      place.through.mass += shared.few_mass[other];
-      ++place.through.count;
-    }
+    const Entry entry = shared.few[other];
+    if (entry.rank >= mine.rank) place.through.mass += entry.mass, ++place.through.count;
   }
   Weight before = place.through;
-  if (lane < few) before.mass -= shared.few_mass[lane], --before.count;
+  if (lane < few) before.mass -= mine.mass, --before.count;
   const bool found = lane < few && target.passed(place.through) && !target.passed(before);
   const int from = __ffs(static_cast<int>(__ballot_sync(kAllLanes, found))) - 1;
   return {
@@ -306,11 +309,10 @@ __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries,
 
 // The greatest rank of the block.
 __device__ inline uint64_t block_top(PickShared& shared, uint64_t rank) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    const uint64_t other = __shfl_xor_sync(kAllLanes, rank, step);
-    rank = other > rank ? other : rank;
-  }
+  const auto bits = static_cast<uint32_t>(rank >> 32);
+  const uint32_t most = __reduce_max_sync(kAllLanes, bits);
+  const uint32_t rest = __reduce_max_sync(kAllLanes, bits == most ? static_cast<uint32_t>(rank) : 0);
+  rank = (static_cast<uint64_t>(most) << 32) | rest;
   if (threadIdx.x % 32 == 0) shared.top[threadIdx.x / 32] = rank;
   __syncthreads();  // every warp's greatest is written
   const int warps = static_cast<int>(blockDim.x) / 32;

@@ -25,7 +25,8 @@ __device__ inline float lanes_max(float value) {
 }
 
 // Sum over each group of kReduceThreads threads alone, of at most four groups in the block: a tree in each
-// warp, then warps in ascending order. Every thread of the block calls it and gets the sum of its group.
+// warp, then warps in ascending order. Every thread of the block calls it and gets the sum of its group;
+// before it is called again there must be another barrier.
 __device__ inline float group_sum(float value) {
   constexpr int kWarps = kReduceThreads / 32;
   __shared__ float partial[4][kWarps];
@@ -36,7 +37,6 @@ __device__ inline float group_sum(float value) {
   __syncthreads();  // partials are written
   float total = 0.0f;
   for (int warp = 0; warp < kWarps; ++warp) total += partial[group][warp];
-  __syncthreads();  // partials are read, the next call may write them
   return total;
 }
 
