@@ -19,7 +19,7 @@ struct Split {
 };
 
 // What a block keeps in shared memory while it works on one row and some heads of one key/value head.
-template <typename T, int Dim>
+template <int Dim>
 struct AttendShared {
   __align__(16) float query[Split<Dim>::kHeads][Dim];
   __align__(16) float key[Dim];    // the new row's, turned
@@ -105,7 +105,7 @@ struct ChunkKeys {
 // Scores, then unnormalised weights of one chunk for the block's heads: shared.weight, top and sum. The row
 // at `fresh` (or -1) has its key in shared.key.
 template <typename T, int Dim>
-__device__ void weigh_chunk(AttendShared<T, Dim>& shared, const AttendArgs& args, const Heads& heads,
+__device__ void weigh_chunk(AttendShared<Dim>& shared, const AttendArgs& args, const Heads& heads,
                             const ChunkKeys<T, Dim>& keys, int chunk, const Sight& sight, int fresh) {
   constexpr int kHeads = Split<Dim>::kHeads;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -195,8 +195,7 @@ struct ChunkValues {
 // The chunk's weighted values for this thread's columns and head, keys in ascending order; unseen ones weigh
 // 0.
 template <typename T, int Dim>
-__device__ float2 weigh_values(const AttendShared<T, Dim>& shared, const ChunkValues<T, Dim>& values,
-                               int head) {
+__device__ float2 weigh_values(const AttendShared<Dim>& shared, const ChunkValues<T, Dim>& values, int head) {
   float2 sum = make_float2(0.0f, 0.0f);
 #pragma unroll
   for (int index = 0; index < kChunk; index += 4) {
@@ -247,8 +246,8 @@ __device__ inline void write_pair(const AttendArgs& args, int row, int head, int
 
 // The block's queries as F32; in the fused form turned, with the new row's key beside them.
 template <typename T, int Dim, bool Fused>
-__device__ void stage_queries(AttendShared<T, Dim>& shared, const AttendArgs& args, const Heads& heads,
-                              int row, int position) {
+__device__ void stage_queries(AttendShared<Dim>& shared, const AttendArgs& args, const Heads& heads, int row,
+                              int position) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
@@ -269,7 +268,7 @@ __device__ void stage_queries(AttendShared<T, Dim>& shared, const AttendArgs& ar
 // Block = one row and some heads of a key/value head; chunks one after the other.
 template <typename T, int Dim>
 __global__ void __launch_bounds__(kThreads) attend_rows_kernel(const AttendArgs args) {
-  __shared__ AttendShared<T, Dim> shared;
+  __shared__ AttendShared<Dim> shared;
   wait_for_previous();
   allow_next();
   const Heads heads = heads_of<Dim>(args, static_cast<int>(blockIdx.x));
@@ -297,7 +296,7 @@ __global__ void __launch_bounds__(kThreads) attend_rows_kernel(const AttendArgs 
 
 // The new row's turned key and its value go to the cache.
 template <typename T, int Dim>
-__device__ void append_row(const AttendShared<T, Dim>& shared, const AttendArgs& args, int kv_head,
+__device__ void append_row(const AttendShared<Dim>& shared, const AttendArgs& args, int kv_head,
                            int position) {
   const int64_t at = position % args.slots * static_cast<int64_t>(args.kv_heads) * Dim + kv_head * Dim;
   for (int d = static_cast<int>(threadIdx.x); d < Dim; d += kThreads) {
@@ -328,7 +327,7 @@ __device__ void merge_partials(const AttendArgs& args, const Heads& heads, int c
 // finish merges.
 template <typename T, int Dim, bool Fused>
 __global__ void __launch_bounds__(kThreads, 2) attend_split_kernel(const AttendArgs args) {
-  __shared__ AttendShared<T, Dim> shared;
+  __shared__ AttendShared<Dim> shared;
   const Heads heads = heads_of<Dim>(args, static_cast<int>(blockIdx.x));
   const int position = *args.position;
   const int fresh = Fused ? position : -1;
@@ -390,7 +389,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend_split_kernel(const AttendA
     shared.last = arrive(args.arrivals + blockIdx.x) == expected;
     if (shared.last) args.arrivals[blockIdx.x] = 0;
   }
-  __syncthreads();
+  __syncthreads();  // all threads read past the arrival
   if (!shared.last) return;
   merge_partials<T, Dim>(args, heads, chunks);
 }

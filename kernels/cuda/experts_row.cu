@@ -227,14 +227,15 @@ __device__ void group_sums(GateUpShared& shared, const uint4* words, const f16* 
   }
 }
 
-// Block = 16 gate and 16 up rows of one slot's expert. Every block takes the routing itself, as far as its
-// slot, and one more takes all of it for the down projections. Small loads go before the weights': behind
-// those they would queue.
+// Block = 16 gate and 16 up rows of one slot's expert. Every block takes the routing itself, no further than
+// its slot so that it starts sooner; one more block, the first, takes all of it, tells the down projections
+// and multiplies nothing. Small loads go before the weights': behind those they would queue.
 __global__ void __launch_bounds__(kWarps * 32, 4) gate_up_row_kernel(const ExpertArgs args) {
   __shared__ __align__(16) GateUpShared shared;
   const PackedExperts& experts = args.experts;
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
-  const int tiles = experts.ffn / kTile, block = static_cast<int>(blockIdx.x) - 1;  // -1: the one more
+  const int tiles = experts.ffn / kTile, block = static_cast<int>(blockIdx.x) - 1;
+  const bool tells = block < 0;
   const int slot = block / tiles, tile = block % tiles;
   const int groups = experts.hidden / kGroup;
   uint4* words = reinterpret_cast<uint4*>(dynamic_shared());  // [groups, (gate, up)] blocks
@@ -244,12 +245,12 @@ __global__ void __launch_bounds__(kWarps * 32, 4) gate_up_row_kernel(const Exper
 
   // The first warp routes while the others quantise the row.
   if (warp == 0) {
-    route_warp(shared.routed, args.route, 0, block < 0 ? args.route.top_k : slot + 1);
-    if (block < 0) publish_routing(shared.routed, args);
-  } else if (block >= 0) {
+    route_warp(shared.routed, args.route, 0, tells ? args.route.top_k : slot + 1);
+    if (tells) publish_routing(shared.routed, args);
+  } else if (!tells) {
     quantize_row(xs, shared.scale, args.in, experts.hidden);
   }
-  if (block < 0) return;
+  if (tells) return;
   __syncthreads();  // slots and row are staged
   const int64_t expert = shared.routed.expert[slot];
   const GroupScales scales = load_scales(experts, expert, tile);
@@ -329,8 +330,8 @@ __global__ void __launch_bounds__(kMaxTopK * 32) down_row_kernel(const ExpertArg
     allow_next();
   }
   __syncthreads();  // all slots and slices are written
-  // The last block takes the flag down: all have seen it. Another thread than those of the outputs asks, so
-  // that neither waits for the other.
+  // The last block takes the flag down: all have seen it. A thread of another warp counts, so that the
+  // outputs do not wait for the count.
   if (thread == static_cast<int>(blockDim.x) - 1 &&
       atomicAdd(args.routed + 1, 1) == static_cast<int>(gridDim.x) - 1) {
     args.routed[0] = 0;

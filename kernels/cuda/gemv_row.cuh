@@ -1,5 +1,5 @@
 // What the one-row projections share: staging of the row, products of a step, sums and stores of a finished
-// tile.
+// unit of tiles.
 #pragma once
 
 #include <type_traits>
@@ -62,8 +62,8 @@ __device__ inline void stage_gated(bf16* xs, const NormPart& norm, bool keep) {
   }
 }
 
-// The normalised parts at xs, one after the other, each by a group of threads of its own. Ends without a
-// barrier.
+// The normalised parts at xs, one after the other, each by kReduceThreads threads of its own, so many must
+// the block have. Ends without a barrier.
 template <typename T>
 __device__ inline void stage_parts(T* xs, const GemvArgs& args, bool keep) {
   const int part = min(static_cast<int>(threadIdx.x) / kReduceThreads, args.part_count - 1);

@@ -58,7 +58,9 @@ struct PairList {
 
 struct ExpertArgs {
   PackedExperts experts;
-  RouteArgs route;            // one row: routing is taken from the logits by every block
+  // One row: the blocks of gate and up take it from the logits as far as their slot, one of them all of it,
+  // which it writes to indices and weights for the down projections.
+  RouteArgs route;
   const bf16* in = nullptr;   // one row: [hidden]
   Rows<const uint8_t> codes;  // many rows: [rows, hidden]; down: [pairs, ffn]
   Rows<const float> scales;

@@ -63,8 +63,8 @@ struct Bracket {
   uint64_t before, through;
 };
 
-// One entry of the list that is ranked directly.
-struct __align__(16) Entry {
+// One entry of the short list that is ranked directly.
+struct __align__(16) ListEntry {
   uint64_t rank, mass;
 };
 
@@ -77,7 +77,7 @@ struct PickShared {
   uint64_t total[kMaxWarps];
   Bracket bracket[kSearches];
   uint32_t low[2][kCuts][kMaxWarps], high[2][kCuts][kMaxWarps], count[2][kCuts][kMaxWarps];
-  Entry few[kFew];
+  ListEntry few[kFew];
   int few_count[kSearches];
 };
 
@@ -291,11 +291,11 @@ __device__ Place first_passing(PickShared& shared, const Entries<Each>& entries,
   }
   __syncthreads();  // the list is written; every warp looks it through
   const int lane = static_cast<int>(threadIdx.x) % 32, few = shared.few_count[search];
-  const Entry mine = lane < few ? shared.few[lane] : Entry{0, 0};
+  const ListEntry mine = lane < few ? shared.few[lane] : ListEntry{0, 0};
   Place place{mine.rank, from_high};
 #pragma unroll 4
   for (int other = 0; other < few; ++other) {
-    const Entry entry = shared.few[other];
+    const ListEntry entry = shared.few[other];
     if (entry.rank >= mine.rank) place.through.mass += entry.mass, ++place.through.count;
   }
   Weight before = place.through;
@@ -345,18 +345,18 @@ __device__ int draw(PickShared& shared, const Entries<Each>& entries, const Samp
   const auto most = static_cast<uint32_t>(sampling.top_k);
   Place found{.rank = 0, .through = all};
   int turn = 0;
-  // The ends of top_p and of top_k, then the entry: three turns of one body are faster than three bodies.
+  // Three turns of one body are faster than three bodies.
 #pragma unroll 1
   for (int search = 0; search < kSearches; ++search) {
     const Weight kept = found.through;
     Target target;
-    if (search == 0) {
+    if (search == 0) {  // where top_p ends
       if (limit > 0 && kept.mass < limit) continue;
       target = {.mass = limit > 0 ? limit - 1 : 0, .count = 0, .by_count = limit == 0};
-    } else if (search == 1) {
+    } else if (search == 1) {  // where top_k ends
       if (sampling.top_k <= 0 || kept.count <= most) continue;
       target = {.count = most - 1, .by_count = true};
-    } else {
+    } else {  // what is drawn
       target.mass = static_cast<uint64_t>(static_cast<double>(kept.mass) * static_cast<double>(uniform));
     }
     found =

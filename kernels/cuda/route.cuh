@@ -43,7 +43,7 @@ __device__ inline void take_forced(RoutedRow& routed, const RouteArgs& args, int
 }
 
 // Softmax over all experts and the first `slots` of them by descending probability, ties to the lower index,
-// or the forced experts in their given slots; by one warp.
+// or all the forced experts in their given slots; by one warp. Later slots are left as they were.
 __device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int row, int slots) {
   constexpr int kEach = kMaxExperts / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -89,7 +89,7 @@ __device__ inline void route_warp(RoutedRow& routed, const RouteArgs& args, int 
   }
 }
 
-// The slot's weight, divided by the sum of all slots where the model asks for it.
+// The slot's weight, divided by the sum of all slots, which must be filled, where the model asks for it.
 __device__ inline float slot_weight(const RoutedRow& routed, const RouteArgs& args, int slot) {
   float total = 0.0f;
   for (int i = 0; i < args.top_k; ++i) total += routed.weight[i];
