@@ -74,11 +74,6 @@ T __shfl_sync(unsigned, T value, int from) {
   return exchanged(value, from);
 }
 
-template <typename T>
-T __shfl_up_sync(unsigned, T value, int step) {
-  return exchanged(value, emulation::lane() >= step ? emulation::lane() - step : emulation::lane());
-}
-
 inline uint32_t __reduce_add_sync(unsigned, uint32_t value) {
   std::memcpy(emulation::slot(emulation::lane()).words, &value, sizeof value);
   emulation::warp_barrier();
@@ -112,12 +107,6 @@ template <typename T>
 T atomicAdd(T* at, T value) {
   const T old = *at;
   *at += value;
-  return old;
-}
-template <typename T>
-T atomicMin(T* at, T value) {
-  const T old = *at;
-  *at = std::min(old, value);
   return old;
 }
 inline float __uint_as_float(uint32_t bits) {
